@@ -3,8 +3,6 @@ module github.com/lockkeeper/lockkeeper
 go 1.26
 
 require (
-	github.com/go-zookeeper/zk v1.0.4 // indirect
-	github.com/rogpeppe/go-internal v1.16.0 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
+	github.com/cenkalti/backoff/v4 v4.3.0
+	github.com/go-zookeeper/zk v1.0.4
 )

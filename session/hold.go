@@ -1,0 +1,192 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A Hold is a node of this life's session whose being there means that something
+// is held. While there are holds, a heartbeat keeps the trust window open and
+// checks their nodes. A hold is lost once: when the life ends, when its node is
+// removed by somebody, or at suspension under the strict policy.
+type Hold struct {
+	l        *Life
+	path     string
+	farewell []any
+	lost     func(cause error, gone bool)
+	dropped  chan struct{} // closed when it is lost or dropped
+}
+
+// Hold starts to hold the node at path, which must belong to this session. If
+// the trust window is not open wide enough, it asks the ensemble first, with one
+// committed request, so that what it returns may be believed for a while.
+//
+// lost is called once if the hold is lost, not later than the end of the trust
+// window, on a goroutine that must not be kept; gone says that the server has
+// nothing left to remove: the node or its session is gone, or the session's end
+// takes care of it. farewell are operations that [Session.Close] carries out
+// together with the deletion of the node.
+func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(cause error, gone bool)) (*Hold, error) {
+	h := &Hold{l: l, path: path, farewell: farewell, lost: lost, dropped: make(chan struct{})}
+	for {
+		if l.Remaining() < l.heartbeatInterval() {
+			if err := l.Prove(ctx, path); err != nil {
+				return nil, err
+			}
+		}
+		if l.register(h) {
+			return h, nil
+		}
+		if err := l.Err(); err != nil {
+			return nil, &Error{Op: "hold", Path: path, Reason: err}
+		}
+		if ctx.Err() != nil {
+			return nil, &Error{Op: "hold", Path: path, Reason: context.Cause(ctx)}
+		}
+	}
+}
+
+// register adds h to the holds of a life whose window is open.
+func (l *Life) register(h *Hold) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	strict := l.s.cfg.RevokeOnSuspend && !l.connected
+	if l.ended != nil || time.Until(l.win.until) <= 0 || strict {
+		return false
+	}
+	l.holds[h] = struct{}{}
+	l.wg.Go(h.guard)
+	kick(l.kickWatchdog)
+	kick(l.kickHeartbeat)
+	return true
+}
+
+// Remaining returns what is left of the trust window; zero or less once the hold
+// is over.
+func (h *Hold) Remaining() time.Duration {
+	if isClosed(h.dropped) {
+		return 0
+	}
+	return h.l.Remaining()
+}
+
+// Verify asks the ensemble whether the node is still there and its session alive,
+// with one committed request. If not, the hold is lost before Verify returns.
+func (h *Hold) Verify(ctx context.Context) error {
+	err := h.l.Prove(ctx, h.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		h.lose(ErrNodeGone, true)
+	}
+	return err
+}
+
+// Drop ends the hold without calling lost. The node is the caller's to remove.
+func (h *Hold) Drop() { h.remove() }
+
+// remove reports whether the hold was still there.
+func (h *Hold) remove() bool {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	if isClosed(h.dropped) {
+		return false
+	}
+	delete(h.l.holds, h)
+	close(h.dropped)
+	return true
+}
+
+func (h *Hold) lose(cause error, gone bool) {
+	if h.remove() {
+		h.lost(cause, gone)
+	}
+}
+
+// guard watches the node, so that its removal by somebody is noticed at once.
+func (h *Hold) guard() {
+	for {
+		w, err := h.l.Watch(h.l.ctx, h.path)
+		if errors.Is(err, zk.ErrNoNode) || err == nil && w.Stat.EphemeralOwner != h.l.id {
+			h.lose(ErrNodeGone, true)
+			return
+		}
+		if err != nil {
+			if isClosed(h.dropped) || h.l.Err() != nil {
+				return
+			}
+			// The heartbeat's check has to do where reading is not allowed.
+			select {
+			case <-h.dropped:
+			case <-h.l.ctx.Done():
+			}
+			return
+		}
+		select {
+		case <-w.Fired:
+		case <-h.dropped:
+			return
+		case <-h.l.ctx.Done():
+			return
+		}
+	}
+}
+
+// Remaining returns how long the session is certain to live on without more news
+// from the ensemble; zero or less if that can't be said.
+func (l *Life) Remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended != nil {
+		return 0
+	}
+	return time.Until(l.win.until)
+}
+
+// Prove has the ensemble commit a request that changes nothing, fails unless the
+// node at path is there, and renews the trust window. It returns nil, or an
+// [Error] whose reason is zk.ErrNoNode, the life's end or the cause of ctx's.
+func (l *Life) Prove(ctx context.Context, path string) error {
+	_, err := repeat(ctx, l, "prove", path, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		return l.commit(c, &zk.CheckVersionRequest{Path: l.Full(path), Version: -1})
+	})
+	return err
+}
+
+// farewell deletes what was held, in order, before the session is closed: an
+// orderly exit is no death. Those who wait are served sooner and know that the
+// lock was released. It does not wait for long: closing does the rest.
+func (l *Life) farewell(holds map[*Hold]struct{}) {
+	if len(holds) == 0 {
+		return
+	}
+	finished := make(chan struct{}, len(holds))
+	l.mu.Lock()
+	up := l.connected
+	l.mu.Unlock()
+	if !up {
+		return
+	}
+	for h := range holds {
+		ops := []any{&zk.DeleteRequest{Path: l.Full(h.path), Version: -1}}
+		for _, op := range h.farewell {
+			if op, err := l.below(op); err == nil {
+				ops = append(ops, op)
+			}
+		}
+		l.wg.Go(func() {
+			l.conn.Multi(ops...)
+			finished <- struct{}{}
+		})
+	}
+	t := time.NewTimer(150 * time.Millisecond)
+	defer t.Stop()
+	for range holds {
+		select {
+		case <-finished:
+		case <-t.C:
+			return
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// ValidatePath reports whether ZooKeeper would take path as the name of a node
+// other than the root: absolute, no empty, "." or ".." elements, no trailing
+// slash, no control or private-use characters, valid UTF-8. The error says what
+// is wrong and matches ErrInvalid.
+func ValidatePath(path string) error {
+	bad := func(why string) error {
+		return fmt.Errorf("%w: path %q %s", ErrInvalid, path, why)
+	}
+	switch {
+	case path == "":
+		return bad("is empty: want an absolute path such as /locks/orders")
+	case path[0] != '/':
+		return bad("does not start with /")
+	case path == "/":
+		return bad("is the root: want a node below it")
+	case strings.HasSuffix(path, "/"):
+		return bad("ends with /")
+	case !utf8.ValidString(path):
+		return bad("is not valid UTF-8")
+	}
+	for _, e := range strings.Split(path[1:], "/") {
+		switch e {
+		case "":
+			return bad("has an empty element")
+		case ".", "..":
+			return bad("has a relative element")
+		}
+	}
+	if strings.HasPrefix(path, "/zookeeper/") || path == "/zookeeper" {
+		return bad("lies below /zookeeper, which belongs to the server")
+	}
+	for _, r := range path {
+		if forbidden(r) {
+			return bad(fmt.Sprintf("has the character %U, which ZooKeeper does not allow", r))
+		}
+	}
+	return nil
+}
+
+func forbidden(r rune) bool {
+	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
+}
+
+// parentOf returns the path of the node above, "" for one below the root.
+func parentOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
