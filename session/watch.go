@@ -41,11 +41,11 @@ func (l *Life) Watch(ctx context.Context, path string) (*Watch, error) {
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "watch", Path: path, Reason: context.Cause(ctx)}
 		}
+		if !mine && (a.err != nil || isClosed(a.fired)) {
+			continue // somebody else's question may be older than ours
+		}
 		if a.err != nil {
 			return nil, a.err
-		}
-		if !mine && isClosed(a.fired) {
-			continue // it fired between somebody's asking and ours
 		}
 		return &Watch{Data: a.data, Stat: a.stat, Fired: a.fired}, nil
 	}

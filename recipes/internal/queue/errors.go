@@ -1,0 +1,46 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/session"
+)
+
+// fail puts err into the words of the contract; nil stays nil.
+func (q *Queue) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &recipes.Error{Op: op, Path: q.path, Reason: err}
+	var se *session.Error
+	if errors.As(err, &se) {
+		e.Reason, e.LastErr = se.Reason, se.LastErr
+	}
+	e.Reason = translate(e.Reason)
+	return e
+}
+
+// translate maps what the session says to the contract's errors.
+func translate(err error) error {
+	wrap := func(as error) error { return fmt.Errorf("%w: %w", as, err) }
+	for _, over := range []error{session.ErrExpired, session.ErrTrustOver, session.ErrUnreachable, session.ErrReplaced, session.ErrAuthFailed} {
+		if errors.Is(err, over) {
+			return wrap(recipes.ErrSessionLost)
+		}
+	}
+	switch {
+	case errors.Is(err, session.ErrClosed):
+		return wrap(recipes.ErrSessionClosed)
+	case errors.Is(err, session.ErrSuspended):
+		return wrap(recipes.ErrSuspended)
+	case errors.Is(err, session.ErrNodeGone), errors.Is(err, errPlaceLost):
+		return wrap(recipes.ErrNodeDeleted)
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
+		return wrap(recipes.ErrPermission)
+	}
+	return err
+}

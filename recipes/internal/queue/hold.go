@@ -1,0 +1,127 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/session"
+)
+
+// A hold is a place whose turn has come: what stands behind a grant.
+type hold struct {
+	p    *place
+	held *session.Hold
+
+	mu     sync.Mutex
+	lost   error // before revoke was known
+	gone   bool
+	revoke func(cause error, gone bool) bool
+}
+
+// take makes a grant of a place whose turn has come, if ctx has not ended.
+func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
+	delay := p.q.settings.LockDelay > 0
+	if delay {
+		if err := p.announceDelay(ctx); err != nil {
+			return nil, err
+		}
+	}
+	h := &hold{p: p}
+	var err error
+	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
+	if err != nil {
+		return nil, p.orLost(err)
+	}
+	if err := p.checkOwn(ctx); err != nil {
+		h.held.Drop()
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		h.held.Drop()
+		return nil, context.Cause(ctx)
+	}
+	g, revoke := recipes.NewGrant(recipes.Spec{
+		Realm:    p.q.sess.Realm(),
+		Path:     p.q.path,
+		Mode:     p.node.Kind,
+		Token:    recipes.Token(p.own.Stat.Czxid),
+		Settings: p.q.settings,
+		Hold:     h,
+	})
+	h.mu.Lock()
+	h.revoke = revoke
+	lost, gone := h.lost, h.gone
+	h.mu.Unlock()
+	if lost != nil { // it was granted, and lost at once: say so to the caller
+		revoke(lost, gone)
+	}
+	return g, nil
+}
+
+// releaseOps are what goes with the deletion of the node at a release: the mark
+// by which the next in line knows that the holder released.
+func (p *place) releaseOps() []any {
+	if !p.ours {
+		return nil
+	}
+	r := newRecord(p.q.recipe.Name)
+	r.Released = p.node.Seq
+	return []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1}}
+}
+
+// lose is called by the session when the hold is lost.
+func (h *hold) lose(cause error, gone bool) {
+	cause = translate(cause)
+	h.mu.Lock()
+	revoke := h.revoke
+	if revoke == nil {
+		h.lost, h.gone = cause, gone
+	}
+	h.mu.Unlock()
+	if revoke != nil {
+		revoke(cause, gone)
+	}
+}
+
+// Remaining implements recipes.Hold.
+func (h *hold) Remaining() time.Duration { return h.held.Remaining() }
+
+// Verify implements recipes.Hold.
+func (h *hold) Verify(ctx context.Context) error {
+	err := h.held.Verify(ctx)
+	var se *session.Error
+	if errors.As(err, &se) {
+		return translate(se.Reason)
+	}
+	return err
+}
+
+// GiveUp implements recipes.Hold. After a release the lock is free at once; after
+// a revocation, those who come next must know that there was no release where
+// the holder asked for a delay.
+func (h *hold) GiveUp(cause error, done func(error)) {
+	h.held.Drop()
+	ops := h.p.releaseOps()
+	if cause != nil && h.p.q.settings.LockDelay > 0 {
+		ops = nil
+	}
+	h.p.life.Remove(h.p.path(), ops, func(err error) {
+		if err != nil {
+			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
+			err = translate(err)
+		}
+		done(err)
+	})
+}
+
+// Life returns the server session that the hold belongs to, and Node the path of
+// its node, for package guard.
+func (h *hold) Life() *session.Life { return h.p.life }
+
+// Node returns the path of the contender's node, below the chroot.
+func (h *hold) Node() string { return h.p.path() }

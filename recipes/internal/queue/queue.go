@@ -1,0 +1,277 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/session"
+)
+
+// A Recipe is what makes one kind of lock different from another.
+type Recipe struct {
+	Name     string    // in the directory's record
+	Keywords []Keyword // of the contenders that take part
+	Foreign  []Keyword // of other recipes: their nodes are a conflict
+	// Blocks says whether other, being ahead of self, is in its way.
+	Blocks func(other, self Node) bool
+}
+
+// A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
+// for concurrent use, and every Acquire is a contender of its own.
+type Queue struct {
+	sess     *session.Session
+	path     string
+	recipe   Recipe
+	settings recipes.Settings
+
+	mu  sync.Mutex
+	dir directory
+}
+
+// A directory is what was last seen of the lock directory.
+type directory struct {
+	czxid int64 // 0: unknown
+	next  int64 // a lower bound of the next sequence number
+}
+
+// New checks its arguments. Nothing is sent.
+func New(s *session.Session, path string, recipe Recipe, settings recipes.Settings) (*Queue, error) {
+	if s == nil {
+		return nil, fmt.Errorf("lockkeeper: %s: %w: the session is nil", recipe.Name, recipes.ErrInvalid)
+	}
+	if err := session.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("lockkeeper: %s: %w: %w", recipe.Name, recipes.ErrInvalid, err)
+	}
+	return &Queue{sess: s, path: path, recipe: recipe, settings: settings}, nil
+}
+
+// Path returns the lock directory.
+func (q *Queue) Path() string { return q.path }
+
+// Key names the lock in the order in which recipes.All takes locks.
+func (q *Queue) Key() string { return q.sess.Realm() + " " + q.path }
+
+// Acquire waits for its turn as a contender of the given keyword, and returns the
+// grant. With try it does not wait, but returns ErrBusy. If it fails, it leaves
+// nothing behind.
+func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Grant, error) {
+	op := "lock"
+	if try {
+		op = "trylock"
+	}
+	if ctx.Err() != nil {
+		return nil, q.fail(op, context.Cause(ctx))
+	}
+	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
+		return g, q.fail(op, err)
+	}
+	for {
+		life, err := q.sess.Life(ctx)
+		if err != nil {
+			return nil, q.fail(op, err)
+		}
+		g, err := q.contend(ctx, life, k, try)
+		if err == nil {
+			return g, nil
+		}
+		lost := life.Err() != nil && ctx.Err() == nil || errors.Is(err, errPlaceLost)
+		if !lost || q.settings.FailOnLoss || errors.Is(life.Err(), session.ErrClosed) {
+			return nil, q.fail(op, err)
+		}
+		q.settings.Logger.Info("place in the queue lost, queueing again", "path", q.path, "cause", err)
+	}
+}
+
+// errPlaceLost: the own node is gone although the session lives.
+var errPlaceLost = errors.New("contender's node was removed")
+
+// contend is one contender's way from the create to the grant.
+func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
+	if try {
+		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+			return nil, cmpErr(err, recipes.ErrBusy)
+		}
+	}
+	p, err := q.enqueue(ctx, life, k)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if g == nil {
+			p.leave()
+		}
+	}()
+	if err := p.waitTurn(ctx, try); err != nil {
+		return nil, err
+	}
+	return p.take(ctx)
+}
+
+func cmpErr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// looksBusy reports whether somebody is in line, without writing anything, and
+// while the queue follows its normal course, without listing it.
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+	data, stat, err := life.Get(ctx, q.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r, err := q.checkRecord(data)
+	if err != nil {
+		return false, err
+	}
+	q.saw(stat)
+	if stat.NumChildren == 0 {
+		return false, nil
+	}
+	next := nameAt(prefix(stat.Czxid, k.Text), r.Released+1)
+	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
+		return holder != nil, err
+	}
+	nodes, err := q.nodes(ctx, life)
+	return len(nodes) > 0, err
+}
+
+// nodes lists the contenders, in no order. A missing directory has none.
+func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
+	names, stat, err := life.Children(ctx, q.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.saw(stat)
+	var nodes []Node
+	for _, name := range names {
+		if n, ok := parse(name, q.recipe.Keywords); ok {
+			nodes = append(nodes, n)
+		} else if _, other := parse(name, q.recipe.Foreign); other {
+			return nil, recipes.ErrConflict
+		}
+	}
+	return nodes, nil
+}
+
+// checkRecord reads a directory's data and makes sure that the path is ours to
+// use.
+func (q *Queue) checkRecord(data []byte) (record, error) {
+	r, _ := parseRecord(data)
+	if r.Recipe != "" && r.Recipe != q.recipe.Name {
+		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
+	}
+	return r, nil
+}
+
+// saw remembers what a stat of the directory tells. The server shows, in 32 bits,
+// twice the number of creations less the number of children.
+func (q *Queue) saw(stat *zk.Stat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dir = directory{czxid: stat.Czxid, next: int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)}
+}
+
+func (q *Queue) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dir = directory{}
+}
+
+func (q *Queue) known() directory {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dir
+}
+
+// A ticket is what a contender's node says about it.
+type ticket struct {
+	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
+	Owner string `json:"owner"`
+}
+
+func (q *Queue) ticket() []byte {
+	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner})
+	if err != nil {
+		panic(err) // two strings
+	}
+	return data
+}
+
+// Contenders lists holder and waiters in queue order, with one read for each.
+func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	life, err := q.sess.Life(ctx)
+	if err != nil {
+		return nil, q.fail("contenders", err)
+	}
+	nodes, err := q.nodes(ctx, life)
+	if err != nil {
+		return nil, q.fail("contenders", err)
+	}
+	slices.SortFunc(nodes, compare)
+	read := make([]*recipes.Contender, len(nodes))
+	errs := make([]error, len(nodes))
+	slots := make(chan struct{}, 64) // reads in flight
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			read[i], errs[i] = q.contender(ctx, life, n)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, q.fail("contenders", errs[slices.IndexFunc(errs, func(e error) bool { return e != nil })])
+	}
+	var out []recipes.Contender
+	var before []Node
+	for i, c := range read {
+		if c == nil {
+			continue // gone since
+		}
+		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		before = append(before, nodes[i])
+		out = append(out, *c)
+	}
+	return out, nil
+}
+
+func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*recipes.Contender, error) {
+	data, stat, err := life.Get(ctx, q.path+"/"+n.Name)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var t ticket
+	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
+		t.Owner = string(data) // another library's
+	}
+	return &recipes.Contender{
+		Owner: t.Owner,
+		Token: recipes.Token(stat.Czxid),
+		Since: time.UnixMilli(stat.Ctime),
+		Kind:  n.Kind,
+		Mine:  stat.EphemeralOwner == life.ID(),
+		ID:    n.Name,
+	}, nil
+}

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A record is what a lock directory's data says. It is text, so that people can
+// read it: "lockkeeper mutex released=41".
+//
+// It is written by one contender at a time, the one that holds or is first in
+// line, in transactions that fail if its node is gone.
+type record struct {
+	Recipe   string // "" in a directory that somebody else made
+	Released int64  // sequence number of the last holder that released; -1: none
+	// Those below matter for a lock delay.
+	Holder int64         // sequence number of the holder that asked for a delay; -1: none
+	Delay  time.Duration // how long to keep closed if it died
+	Died   bool          // its death was noticed
+	Since  int64         // when, in ms of the server's clock; 0: when this was written
+}
+
+const recordMark = "lockkeeper"
+
+func newRecord(recipe string) record { return record{Recipe: recipe, Released: -1, Holder: -1} }
+
+// parseRecord reads the data of a directory. ours is false for data that
+// somebody else put there, which must not be overwritten. Words that it doesn't
+// know are ignored.
+func parseRecord(data []byte) (r record, ours bool) {
+	r = newRecord("")
+	if len(data) == 0 {
+		return r, true
+	}
+	words := strings.Fields(string(data))
+	if len(words) < 2 || words[0] != recordMark {
+		return r, false
+	}
+	r.Recipe = words[1]
+	for _, w := range words[2:] {
+		key, value, _ := strings.Cut(w, "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if key != "died" && (err != nil || n < 0) {
+			continue
+		}
+		switch key {
+		case "released":
+			r.Released = n
+		case "holder":
+			r.Holder = n
+		case "delay":
+			r.Delay = time.Duration(n) * time.Millisecond
+		case "died":
+			r.Died = true
+		case "since":
+			r.Since = n
+		}
+	}
+	return r, true
+}
+
+func (r record) encode() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", recordMark, r.Recipe)
+	if r.Released >= 0 {
+		fmt.Fprintf(&b, " released=%d", r.Released)
+	}
+	if r.Holder >= 0 {
+		fmt.Fprintf(&b, " holder=%d delay=%d", r.Holder, r.Delay.Milliseconds())
+	}
+	if r.Died {
+		b.WriteString(" died")
+	}
+	if r.Since > 0 {
+		fmt.Fprintf(&b, " since=%d", r.Since)
+	}
+	return []byte(b.String())
+}
+
+// died reports whether a holder that asked for a lock delay left without a
+// release, given that nobody before seq is there any more.
+func (r record) died(seq int64) bool {
+	return r.Holder >= 0 && r.Holder < seq && r.Released < r.Holder
+}
