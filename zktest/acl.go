@@ -84,38 +84,36 @@ func parseNet(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, addr.BitLen()), true
 }
 
+func isNet(s string) bool {
+	_, ok := parseNet(s)
+	return ok
+}
+
 // resolveACL checks the ACL of a request, drops what it says twice, and puts
 // the connection's identities in the place of the scheme auth.
 func resolveACL(acl []ACL, ids []identity) ([]ACL, Code) {
 	var resolved []ACL
-	add := func(a ACL) {
-		if !slices.Contains(resolved, a) {
-			resolved = append(resolved, a)
-		}
-	}
-	for _, a := range acl {
+	for i, a := range acl {
 		switch {
+		case slices.Contains(acl[:i], a):
 		case a.Scheme == "world" && a.ID == "anyone":
-			add(a)
+			resolved = append(resolved, a)
 		case a.Scheme == "auth":
 			proved := false
 			for _, id := range ids {
 				// An address is no proof of who someone is.
 				if id.scheme == "digest" {
 					proved = true
-					add(ACL{a.Perms, id.scheme, id.id})
+					resolved = append(resolved, ACL{a.Perms, id.scheme, id.id})
 				}
 			}
 			if !proved {
 				return nil, InvalidACL
 			}
 		case a.Scheme == "digest" && strings.Count(a.ID, ":") == 1:
-			add(a)
-		case a.Scheme == "ip":
-			if _, ok := parseNet(a.ID); !ok {
-				return nil, InvalidACL
-			}
-			add(a)
+			resolved = append(resolved, a)
+		case a.Scheme == "ip" && isNet(a.ID):
+			resolved = append(resolved, a)
 		default:
 			return nil, InvalidACL
 		}

@@ -5,6 +5,7 @@ import "time"
 // alarm is a timer that Close can wait for.
 type alarm struct {
 	s     *Server
+	due   time.Time
 	timer *time.Timer
 }
 
@@ -12,7 +13,7 @@ type alarm struct {
 // the server locked and not closed.
 func (s *Server) after(d time.Duration, f func()) *alarm {
 	s.wg.Add(1)
-	a := &alarm{s: s}
+	a := &alarm{s: s, due: time.Now().Add(d)}
 	s.alarms[a] = struct{}{}
 	a.timer = time.AfterFunc(d, func() {
 		defer s.wg.Done()

@@ -38,6 +38,7 @@ func init() {
 		OpSetData:         {quorum, writer(OpSetData)},
 		OpSetACL:          {quorum, writer(OpSetACL)},
 		OpMulti:           {quorum, (*conn).multi},
+		OpReconfig:        {quorum, (*conn).reconfig},
 		OpCloseSession:    {quorum, (*conn).closeSession},
 	}
 }
@@ -95,6 +96,9 @@ func (c *conn) handle(frame []byte) bool {
 		}
 		code = h.run(c, d, body)
 	}
+	if op == OpAuth && code == MarshallingError {
+		return false
+	}
 	c.answer(op, xid, code, body.buf, verdict.loseReply)
 	if !known {
 		c.hangUp()
@@ -110,8 +114,14 @@ func (c *conn) answer(op Op, xid int32, code Code, body []byte, lose bool) {
 		return
 	}
 	zxid := c.view().zxid
-	if op == OpAuth {
+	switch op {
+	case OpAuth:
 		zxid = 0
+	case OpPing:
+		xid = xidPing
+	}
+	if code == Unimplemented {
+		zxid = -1
 	}
 	e := newReply(xid, zxid, code)
 	if code == codeOK {
@@ -145,6 +155,12 @@ func (c *conn) auth(d *decoder, _ *encoder) Code {
 	}
 	c.ids = append(c.ids, id)
 	return codeOK
+}
+
+// reconfig is off, as it is by default, and has nothing to change in one node.
+func (c *conn) reconfig(*decoder, *encoder) Code {
+	c.s.begin(c.sess.id, c.ids).end(ReconfigDisabled)
+	return ReconfigDisabled
 }
 
 func (c *conn) closeSession(*decoder, *encoder) Code {

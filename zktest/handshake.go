@@ -8,6 +8,7 @@ import (
 
 const (
 	xidEvent       = -1
+	xidPing        = -2
 	stateConnected = 3
 )
 

@@ -1,5 +1,6 @@
 package zktest
 
+// part is one change in a multi; op says what its result looks like.
 type part struct {
 	op  Op
 	run step
@@ -16,12 +17,25 @@ func parseMulti(d *decoder) ([]part, bool) {
 		if done {
 			return parts, true
 		}
-		run, ok := parseStep(op, d)
+		p, ok := parsePart(op, d)
 		if !ok || d.err != nil {
 			return nil, false
 		}
-		parts = append(parts, part{op, run})
+		parts = append(parts, p)
 	}
+}
+
+func parsePart(op Op, d *decoder) (part, bool) {
+	switch op {
+	case OpSetACL:
+		return part{}, false
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		r := readCreate(op, d)
+		op, ok := r.inMulti()
+		return part{op, r.step(op)}, ok
+	}
+	run, ok := parseStep(op, d)
+	return part{op, run}, ok
 }
 
 // multi carries out several writes as one txn. If one fails, nothing happens,

@@ -32,6 +32,12 @@ func validPath(path string) bool {
 	return !strings.ContainsFunc(path, forbidden)
 }
 
+// hasParent is the weaker rule that comes first where the parent is looked up:
+// a path that breaks only validPath's may be told NoNode.
+func hasParent(path string) bool {
+	return strings.Contains(path, "/") && !strings.ContainsRune(path, 0)
+}
+
 // forbidden are control characters and what can't be displayed.
 func forbidden(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f ||

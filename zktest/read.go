@@ -76,7 +76,7 @@ func (c *conn) list(d *decoder, e *encoder) (*node, Code) {
 	if watch {
 		c.s.watches.child.add(path, c)
 	}
-	e.strings(n.childrenOf())
+	e.strings(c.view().childrenOf(path))
 	return n, codeOK
 }
 

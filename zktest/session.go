@@ -43,22 +43,28 @@ func (s *Server) nextSessionID() int64 {
 	return s.lastSession
 }
 
-// touch starts the session's time anew. The alarm isn't moved: it finds out by
-// itself that it came too early.
+// touch starts the session's time anew. The alarm isn't put off, which would be
+// work for every request: it finds out by itself that it came too early.
 func (s *Server) touch(sess *session) {
 	sess.expires = time.Now().Add(sess.timeout)
-	if sess.alarm == nil {
-		sess.alarm = s.after(sess.timeout, func() { s.checkExpiry(sess) })
+	if sess.alarm == nil || sess.expires.Before(sess.alarm.due) {
+		s.setAlarm(sess)
 	}
 }
 
-func (s *Server) checkExpiry(sess *session) {
-	sess.alarm = nil
-	if s.sessions[sess.id] != sess {
-		return
+func (s *Server) setAlarm(sess *session) {
+	if sess.alarm != nil {
+		sess.alarm.stop()
 	}
-	if left := time.Until(sess.expires); left > 0 {
-		sess.alarm = s.after(left, func() { s.checkExpiry(sess) })
+	sess.alarm = s.after(time.Until(sess.expires), func() {
+		sess.alarm = nil
+		s.checkExpiry(sess)
+	})
+}
+
+func (s *Server) checkExpiry(sess *session) {
+	if time.Now().Before(sess.expires) {
+		s.setAlarm(sess)
 		return
 	}
 	s.log.Debug("session expired", "session", hex(sess.id))

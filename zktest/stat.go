@@ -4,8 +4,8 @@ import "time"
 
 // Stat is what the server tells about a node, as in the protocol. Times are in
 // milliseconds since 1970. Cversion counts the children's creations and
-// deletions. EphemeralOwner is the session of an ephemeral node, 0 for a
-// persistent one, and the smallest int64 for a container.
+// deletions. EphemeralOwner is the session of an ephemeral node, and 0 for
+// any other, containers included.
 type Stat struct {
 	Czxid, Mzxid                int64
 	Ctime, Mtime                int64

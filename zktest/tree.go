@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf16"
 )
 
 type node struct {
@@ -19,13 +21,17 @@ type node struct {
 }
 
 func (n *node) stat() Stat {
+	var owner int64
+	if isSession(n.owner) {
+		owner = n.owner // what marks a container isn't shown
+	}
 	return Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Aversion: n.aversion,
 		// Every child that was made and is no longer there was deleted once.
 		Cversion:       2*n.creates - int32(len(n.children)),
-		EphemeralOwner: n.owner,
+		EphemeralOwner: owner,
 		DataLength:     int32(len(n.data)),
 		NumChildren:    int32(len(n.children)),
 	}
@@ -43,7 +49,7 @@ func newTree() *tree {
 	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{}}
 	t.nodes["/"] = &node{acl: openACL, children: map[string]struct{}{"zookeeper": {}}, data: []byte{}}
 	t.nodes["/zookeeper"] = &node{acl: openACL, children: map[string]struct{}{"config": {}, "quota": {}}, data: []byte{}}
-	t.nodes["/zookeeper/config"] = &node{acl: readACL, data: []byte{}}
+	t.nodes["/zookeeper/config"] = &node{acl: readACL, aversion: -1, data: []byte{}}
 	t.nodes["/zookeeper/quota"] = &node{acl: openACL, data: []byte{}}
 	return t
 }
@@ -109,29 +115,32 @@ func (t *tree) ephemeralsOf(session int64) []string {
 	return slices.Sorted(maps.Keys(t.ephemerals[session]))
 }
 
-// childrenOf returns the children's names in the order in which a real server
-// lists them: that of their hashes. It is the same every time, and not sorted,
-// so that a client that forgets to sort is found out.
-func (n *node) childrenOf() []string {
-	type entry struct {
-		name   string
-		bucket uint32
-	}
-	size := uint32(16)
+// childrenOf returns the names of a node's children in the order in which a
+// real server lists them: that of its hash table. It is the same every time, and
+// not sorted, so that a client that forgets to sort is found out.
+func (t *tree) childrenOf(path string) []string {
+	n := t.get(path)
+	size := uint32(8)
 	for int(size)*3/4 < len(n.children) {
 		size *= 2
 	}
+	type entry struct {
+		name   string
+		bucket uint32
+		czxid  int64 // in a bucket the oldest comes first
+	}
+	prefix := strings.TrimSuffix(path, "/") + "/"
 	entries := make([]entry, 0, len(n.children))
 	for name := range n.children {
 		var h uint32
-		for _, r := range name {
-			h = 31*h + uint32(r)
+		for _, c := range utf16.Encode([]rune(name)) {
+			h = 31*h + uint32(c)
 		}
 		h ^= h >> 16
-		entries = append(entries, entry{name, h & (size - 1)})
+		entries = append(entries, entry{name, h & (size - 1), t.nodes[prefix+name].czxid})
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, len(entries))
 	for i, e := range entries {

@@ -55,7 +55,7 @@ type creation struct {
 // create makes a node and returns its path, with the suffix if it is
 // sequential.
 func (tx *txn) create(c creation) (string, *node, Code) {
-	if len(c.path) == 0 || c.path[0] != '/' {
+	if !hasParent(c.path) {
 		return "", nil, BadArguments
 	}
 	acl := c.acl
@@ -106,7 +106,7 @@ func (tx *txn) create(c creation) (string, *node, Code) {
 
 // delete removes a node without children. Version -1 is any.
 func (tx *txn) delete(path string, version int32) Code {
-	if len(path) == 0 || path[0] != '/' || isSpecial(path) {
+	if !hasParent(path) || isSpecial(path) {
 		return BadArguments
 	}
 	parentPath, _ := split(path)

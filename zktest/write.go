@@ -8,7 +8,7 @@ type step func(tx *txn, e *encoder) Code
 func parseStep(op Op, d *decoder) (step, bool) {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		return parseCreate(op, d), true
+		return readCreate(op, d).step(op), true
 	case OpDelete:
 		path, version := d.string(), d.int32()
 		return func(tx *txn, _ *encoder) Code { return tx.delete(path, version) }, true
@@ -35,52 +35,6 @@ func parseStep(op Op, d *decoder) (step, bool) {
 		return func(tx *txn, _ *encoder) Code { return tx.check(path, version) }, true
 	}
 	return nil, false
-}
-
-// The modes of a creation, by the number on the wire.
-const (
-	modePersistent int32 = iota
-	modeEphemeral
-	modeSequential
-	modeEphemeralSequential
-	modeContainer
-	modeTTL
-	modeSequentialTTL
-)
-
-func parseCreate(op Op, d *decoder) step {
-	cr := creation{path: d.string(), data: d.bytes(), acl: d.acls()}
-	mode, ttl := d.int32(), int64(-1)
-	if op == OpCreateTTL {
-		ttl = d.int64()
-	}
-	cr.sequential = mode == modeSequential || mode == modeEphemeralSequential || mode == modeSequentialTTL
-	hasTTL := mode == modeTTL || mode == modeSequentialTTL
-	bad := mode < modePersistent || mode > modeSequentialTTL ||
-		hasTTL != (ttl >= 0) || hasTTL && (ttl == 0 || ttl > maxTTL)
-
-	return func(tx *txn, e *encoder) Code {
-		if bad {
-			return BadArguments
-		}
-		switch {
-		case mode == modeEphemeral || mode == modeEphemeralSequential:
-			cr.owner = tx.session
-		case op == OpCreateContainer:
-			cr.owner = ownerContainer
-		case hasTTL:
-			cr.owner = ownerTTL | ttl
-		}
-		path, n, code := tx.create(cr)
-		if code != codeOK {
-			return code
-		}
-		e.string(path)
-		if op != OpCreate {
-			e.stat(n.stat())
-		}
-		return codeOK
-	}
 }
 
 // writer makes the handler of a lone write.
