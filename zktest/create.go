@@ -1,0 +1,74 @@
+package zktest
+
+// The modes of a creation, by the number on the wire.
+const (
+	modePersistent int32 = iota
+	modeEphemeral
+	modeSequential
+	modeEphemeralSequential
+	modeContainer
+	modeTTL
+	modeSequentialTTL
+)
+
+type createRequest struct {
+	creation
+	mode int32
+	ttl  int64 // ms; -1 if the request has none
+}
+
+func readCreate(op Op, d *decoder) createRequest {
+	r := createRequest{creation: creation{path: d.string(), data: d.bytes(), acl: d.acls()}}
+	r.mode, r.ttl = d.int32(), -1
+	if op == OpCreateTTL {
+		r.ttl = d.int64()
+	}
+	return r
+}
+
+func (r createRequest) hasTTL() bool { return r.mode == modeTTL || r.mode == modeSequentialTTL }
+
+// step makes the change that op does with the request.
+func (r createRequest) step(op Op) step {
+	bad := r.mode < modePersistent || r.mode > modeSequentialTTL ||
+		r.hasTTL() && (r.ttl <= 0 || r.ttl > maxTTL) ||
+		op == OpCreateTTL && !r.hasTTL() // alone, this one brings a real 3.8.0 down
+	c := r.creation
+	c.sequential = r.mode == modeSequential || r.mode == modeEphemeralSequential || r.mode == modeSequentialTTL
+
+	return func(tx *txn, e *encoder) Code {
+		if bad {
+			return BadArguments
+		}
+		switch {
+		case op == OpCreateContainer:
+			c.owner = ownerContainer // whatever the mode
+		case r.hasTTL():
+			c.owner = ownerTTL | r.ttl
+		case r.mode == modeEphemeral || r.mode == modeEphemeralSequential:
+			c.owner = tx.session
+		}
+		path, n, code := tx.create(c)
+		if code != codeOK {
+			return code
+		}
+		e.string(path)
+		if op != OpCreate {
+			e.stat(n.stat())
+		}
+		return codeOK
+	}
+}
+
+// inMulti returns the op that the real server makes of a creation inside a
+// multi: there the mode decides, not the op. It is false for a node with a time
+// to live that comes without one.
+func (r createRequest) inMulti() (Op, bool) {
+	switch {
+	case r.mode == modeContainer:
+		return OpCreateContainer, true
+	case r.hasTTL():
+		return OpCreateTTL, r.ttl >= 0
+	}
+	return OpCreate, true
+}

@@ -1,0 +1,178 @@
+package zktest
+
+// handler carries out one kind of request. It is called with the server
+// locked, reads the fields from d and writes the answer's to e; on an error
+// code nothing of the latter is sent.
+type handler struct {
+	kind kind
+	run  func(c *conn, d *decoder, e *encoder) Code
+}
+
+// kind says through which hands a request goes on the real server.
+type kind int
+
+const (
+	local  kind = iota // answered by whatever server the client is connected to
+	quorum             // goes to the leader: writes and sync
+)
+
+// handlers is the one place that knows what this server can do.
+var handlers map[Op]handler
+
+func init() {
+	handlers = map[Op]handler{
+		OpPing:            {local, (*conn).ping},
+		OpExists:          {local, (*conn).exists},
+		OpGetData:         {local, (*conn).getData},
+		OpGetACL:          {local, (*conn).getACL},
+		OpGetChildren:     {local, (*conn).getChildren},
+		OpGetChildren2:    {local, (*conn).getChildren2},
+		OpSetWatches:      {local, (*conn).setWatches},
+		OpAuth:            {local, (*conn).auth},
+		OpSync:            {quorum, (*conn).sync},
+		OpCreate:          {quorum, writer(OpCreate)},
+		OpCreate2:         {quorum, writer(OpCreate2)},
+		OpCreateContainer: {quorum, writer(OpCreateContainer)},
+		OpCreateTTL:       {quorum, writer(OpCreateTTL)},
+		OpDelete:          {quorum, writer(OpDelete)},
+		OpSetData:         {quorum, writer(OpSetData)},
+		OpSetACL:          {quorum, writer(OpSetACL)},
+		OpMulti:           {quorum, (*conn).multi},
+		OpReconfig:        {quorum, (*conn).reconfig},
+		OpCloseSession:    {quorum, (*conn).closeSession},
+	}
+}
+
+func (s *Server) handlerOf(op Op) (handler, bool) {
+	if s.opts.noContainers && (op == OpCreateContainer || op == OpCreateTTL) {
+		return handler{}, false
+	}
+	h, ok := handlers[op]
+	return h, ok
+}
+
+// handle carries out one request. It reports whether to read on.
+func (c *conn) handle(frame []byte) bool {
+	d := &decoder{buf: frame}
+	xid, op := d.int32(), Op(d.int32())
+	if d.err != nil {
+		return false
+	}
+	s := c.s
+	s.mu.Lock()
+	if c.detached || c.hole.covers(ToServer) {
+		s.mu.Unlock()
+		return true
+	}
+	s.counts.BytesIn += int64(len(frame) + 4)
+	verdict := s.arrive(Request{Session: c.sess.id, Op: op, Path: pathOf(op, d.buf), Xid: xid})
+	s.mu.Unlock()
+	if !c.obey(verdict) {
+		return true
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.stirred()
+	if c.detached || c.hole.covers(ToServer) {
+		return true
+	}
+	if c.cutOff == nil {
+		s.touch(c.sess)
+	}
+	h, known := s.handlerOf(op)
+	if c.waitsForLeader(h) {
+		return true
+	}
+	body := &encoder{}
+	code := verdict.fail
+	switch {
+	case code != codeOK:
+	case !known:
+		code = Unimplemented
+	default:
+		if h.kind == quorum {
+			s.catchUp(c.sess) // what is committed was committed after all before it
+		}
+		code = h.run(c, d, body)
+	}
+	if op == OpAuth && code == MarshallingError {
+		return false
+	}
+	c.answer(op, xid, code, body.buf, verdict.loseReply)
+	if !known {
+		c.hangUp()
+	}
+	return true
+}
+
+// answer queues the reply to a request, and ends the connection where that
+// belongs to it.
+func (c *conn) answer(op Op, xid int32, code Code, body []byte, lose bool) {
+	if lose {
+		c.abortAfter()
+		return
+	}
+	zxid := c.view().zxid
+	switch op {
+	case OpAuth:
+		zxid = 0
+	case OpPing:
+		xid = xidPing
+	}
+	if code == Unimplemented {
+		zxid = -1
+	}
+	e := newReply(xid, zxid, code)
+	if code == codeOK {
+		e.buf = append(e.buf, body...)
+	}
+	c.push(outgoing{frame: e.sealed()})
+	if op == OpCloseSession && code == codeOK || op == OpAuth && code != codeOK {
+		c.hangUp()
+	}
+}
+
+func (c *conn) ping(*decoder, *encoder) Code { return codeOK }
+
+func (c *conn) sync(d *decoder, e *encoder) Code {
+	path := d.string()
+	if d.err != nil {
+		return MarshallingError
+	}
+	e.string(path)
+	return codeOK
+}
+
+func (c *conn) auth(d *decoder, _ *encoder) Code {
+	_, scheme, credentials := d.int32(), d.string(), d.bytes()
+	if d.err != nil {
+		return MarshallingError
+	}
+	id, ok := authenticate(scheme, credentials, c.ids[0].id)
+	if !ok {
+		return AuthFailed
+	}
+	c.ids = append(c.ids, id)
+	return codeOK
+}
+
+// reconfig is off, as it is by default, and has nothing to change in one node.
+func (c *conn) reconfig(*decoder, *encoder) Code {
+	c.s.begin(c.sess.id, c.ids).end(ReconfigDisabled)
+	return ReconfigDisabled
+}
+
+func (c *conn) closeSession(*decoder, *encoder) Code {
+	c.s.endSession(c.sess)
+	return codeOK
+}
+
+// pathOf finds the path of a request that begins with one.
+func pathOf(op Op, body []byte) string {
+	switch op {
+	case OpPing, OpMulti, OpMultiRead, OpAuth, OpSASL, OpSetWatches, OpSetWatches2, OpCloseSession, OpWhoAmI:
+		return ""
+	}
+	return (&decoder{buf: body}).string()
+}
