@@ -15,21 +15,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { printf 'images: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# installed PACKAGE: is it there, configured?
-installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
-
-# need PACKAGE...: installs those that are missing; only root can.
-need() {
-	local missing=() p
-	for p; do installed "$p" || missing+=("$p"); done
-	((${#missing[@]})) || return 0
-	((EUID == 0)) || die "Debian packages missing: ${missing[*]} (run as root to have them installed)"
-	say "installing ${missing[*]}"
-	{
-		apt-get -q update
-		DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}"
-	} >&2
-}
+# shellcheck source=debian.sh
+source "$here/debian.sh"
 
 # version PACKAGE: upstream version, without epoch and Debian revision.
 version() { dpkg-query -W -f '${source:Upstream-Version}' "$1"; }
