@@ -60,7 +60,7 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 		if err != nil {
 			return nil, err
 		}
-		err = p.settle(ctx, path, dir.children <= 1)
+		err = p.settle(ctx, path, dir)
 		if err == nil {
 			return p, nil
 		}
@@ -136,15 +136,15 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 }
 
 // settle takes in the name that the server gave, and reads the directory's
-// record. If the turn is expected at once, it reads the own node at the same time.
-func (p *place) settle(ctx context.Context, path string, expectTurn bool) error {
+// record. If the lock looks free, it reads the own node at the same time.
+func (p *place) settle(ctx context.Context, path string, dir directory) error {
 	node, good := parse(strings.TrimPrefix(path, p.q.path+"/"), p.q.recipe.Keywords)
 	if !good {
 		return fmt.Errorf("the server named a contender %q", path)
 	}
 	p.node = node
 	var err error
-	if expectTurn {
+	if dir.children <= 1 && node.Seq < dir.next+4 { // few, and few have come since
 		err = p.look(ctx)
 	} else {
 		err = p.readRecord(ctx)
