@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/lockkeeper/lockkeeper => ../
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/lockkeeper/lockkeeper v0.0.0-00010101000000-000000000000
 	github.com/moby/moby/api v1.56.1
