@@ -25,7 +25,6 @@ func (tx *txn) rollback() {
 	for i := len(tx.undo) - 1; i >= 0; i-- {
 		tx.undo[i]()
 	}
-	tx.undo, tx.changes = nil, nil
 }
 
 // edit returns a node for writing and remembers what it was.
