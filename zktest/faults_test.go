@@ -141,10 +141,12 @@ func TestLoseReply(t *testing.T) {
 		c := rawSession(t, s)
 		c.create("/p", 0)
 		s.LoseReply(OpCreate, 2)
+		_, release := s.HoldRequest(OpCreate, 1) // until all are under way
 		c.send(OpCreate, "/p/1", []byte{}, openACL, 0)
 		c.send(OpGetData, "/p", false)
 		c.send(OpCreate, "/p/2", []byte{}, openACL, 0)
 		c.send(OpCreate, "/p/3", []byte{}, openACL, 0)
+		release()
 		for range 2 {
 			if a := c.reply(); a.code != codeOK {
 				t.Errorf("%v", a.code)
