@@ -127,7 +127,7 @@ func encodeFields(e *encoder, fields []any) {
 			e.bytes(f)
 		case []string:
 			e.strings(f)
-		case []ACL:
+		case []aclEntry:
 			e.acls(f)
 		case []any:
 			encodeFields(e, f)

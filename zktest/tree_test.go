@@ -125,7 +125,7 @@ func TestErrorCodes(t *testing.T) {
 			{"control character", create("/p/a\x1f", 0), BadArguments},
 			{"unknown mode", create("/p/x", 7), BadArguments},
 			{"TTL mode without TTL", create("/p/x", 5), BadArguments},
-			{"no ACL", c.try(OpCreate, "/p/x", []byte{}, []ACL{}, 0), InvalidACL},
+			{"no ACL", c.try(OpCreate, "/p/x", []byte{}, []aclEntry{}, 0), InvalidACL},
 			{"delete with children", c.try(OpDelete, "/p", -1), NotEmpty},
 			{"delete, version first", c.try(OpDelete, "/p", 5), BadVersion},
 			{"delete nothing", c.try(OpDelete, "/none", -1), NoNode},

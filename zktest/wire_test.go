@@ -23,7 +23,7 @@ func TestDecoderDistrustsLengths(t *testing.T) {
 }
 
 func TestFieldsSurviveTheWire(t *testing.T) {
-	acl := []ACL{{31, "world", "anyone"}}
+	acl := []aclEntry{{31, "world", "anyone"}}
 	e := &encoder{}
 	encodeFields(e, []any{true, int32(-5), int64(-6), "é", []byte(nil), []byte{}, []string{"a", ""}, acl})
 	stat := Stat{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
