@@ -23,6 +23,8 @@ type place struct {
 	written *zk.Stat // the directory's, when record was read
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
+
+	announced bool // the record may say that we hold, with a lock delay
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -173,9 +175,15 @@ func (p *place) readRecord(ctx context.Context) error {
 	return nil
 }
 
-// leave removes the node, in the background, until that is certain.
+// leave removes the node, in the background, until that is certain. One that has
+// announced a lock delay leaves as if it had held, so that it is not taken for a
+// holder that died.
 func (p *place) leave() {
-	p.life.Remove(p.path(), nil, func(err error) {
+	var ops []any
+	if p.announced {
+		ops = p.releaseOps()
+	}
+	p.life.Remove(p.path(), ops, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}
