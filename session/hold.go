@@ -32,6 +32,11 @@ type Hold struct {
 func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(cause error, gone bool)) (*Hold, error) {
 	h := &Hold{l: l, path: path, farewell: farewell, lost: lost, dropped: make(chan struct{})}
 	for {
+		if l.s.cfg.RevokeOnSuspend { // then nothing is held while the connection is down
+			if err := l.waitForLink(ctx); err != nil {
+				return nil, &Error{Op: "hold", Path: path, Reason: err}
+			}
+		}
 		if l.Remaining() < l.heartbeatInterval() {
 			if err := l.Prove(ctx, path); err != nil {
 				return nil, err
