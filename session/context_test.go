@@ -89,6 +89,7 @@ func TestContextThatHasEnded(t *testing.T) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
+		synctest.Wait() // the hold's own watch
 		srv.ResetCounts()
 		for name, call := range calls(s, l, h) {
 			if name == "Hold" {
