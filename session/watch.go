@@ -23,6 +23,12 @@ type Watch struct {
 // zk.ErrNoNode, and leaves no watch behind.
 func (l *Life) Watch(ctx context.Context, path string) (*Watch, error) {
 	for {
+		if ctx.Err() != nil {
+			return nil, &Error{Op: "watch", Path: path, Reason: context.Cause(ctx)}
+		}
+		if err := l.Err(); err != nil { // a watch that stands might never fire now
+			return nil, &Error{Op: "watch", Path: path, Reason: err}
+		}
 		a, mine := l.watches.arming(l.Full(path))
 		if mine && !l.spawn(func() { l.arm(a, path) }) {
 			l.watches.settle(a, nil, &Error{Op: "watch", Path: path, Reason: l.Err()})

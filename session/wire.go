@@ -33,10 +33,11 @@ type wire struct {
 	greeted bool   // the handshake is over
 	broken  error  // set when the connection is lost
 
-	mu     sync.Mutex // the client reads and writes on different goroutines
-	asked  map[int32]watchKey
-	armed  map[watchKey]struct{}
-	sentAt time.Time // of the connect request
+	sentAt time.Time // when the connect request was sent
+
+	mu    sync.Mutex // the client reads and writes on different goroutines
+	asked map[int32]watchKey
+	armed map[watchKey]struct{}
 }
 
 // A watchKey names a watch as the client keeps it.
@@ -83,18 +84,10 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 // success even if the connection is lost, since only the reading side can tell
 // the client what that means for all requests under way.
 func (w *wire) Write(frame []byte) (int, error) {
-	now := time.Now()
 	w.noteRequest(frame)
 	if _, err := w.Conn.Write(frame); err != nil {
 		w.Conn.Close()
-		return len(frame), nil
 	}
-	w.life.mu.Lock()
-	if w.sentAt.IsZero() {
-		w.sentAt = now
-	}
-	w.life.win.wrote(now)
-	w.life.mu.Unlock()
 	return len(frame), nil
 }
 
@@ -153,11 +146,19 @@ func (w *wire) readFrame() ([]byte, error) {
 	return frame, nil
 }
 
-// noteRequest remembers which requests ask for a watch.
+// noteRequest remembers when the request is sent, and whether it asks for a
+// watch.
 func (w *wire) noteRequest(frame []byte) {
+	if !w.greeted {
+		w.sentAt = time.Now()
+		return
+	}
 	r := reader{b: frame}
 	r.int32() // length
 	xid, op := r.int32(), r.int32()
+	w.life.mu.Lock()
+	w.life.win.wrote(xid, time.Now())
+	w.life.mu.Unlock()
 	var kind int32
 	switch op {
 	case opExists, opGetData:
@@ -168,7 +169,7 @@ func (w *wire) noteRequest(frame []byte) {
 		return
 	}
 	path, watch := r.string(), r.bool()
-	if r.err != nil || !watch || !w.greeted {
+	if r.err != nil || !watch {
 		return
 	}
 	w.mu.Lock()
@@ -176,10 +177,16 @@ func (w *wire) noteRequest(frame []byte) {
 	w.mu.Unlock()
 }
 
-// noteReply keeps track of which watches the client has.
+// noteReply keeps track of what has arrived at the server, and of which watches
+// the client has.
 func (w *wire) noteReply(body []byte) {
 	r := reader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
+	if xid != xidEvent { // which answers nothing that we sent
+		w.life.mu.Lock()
+		w.life.win.answered(xid, time.Now())
+		w.life.mu.Unlock()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if xid == xidEvent {
