@@ -63,7 +63,10 @@ func (l *Life) arm(a *armament, path string) {
 		stat *zk.Stat
 	}
 	n, err := repeat(l.ctx, l, "watch", path, func(c *zk.Conn) (node, error) {
-		data, stat, _, err := c.GetW(a.path) // the event comes to watchTable.fire
+		// The wire asks for the watch, and the event comes to watchTable.fire. The
+		// client knows nothing of it: on a new connection it would set anew the
+		// watches that were set on it just before, with a zxid that is being written.
+		data, stat, err := c.Get(a.path)
 		return node{data, stat}, err
 	})
 	if err != nil {
@@ -114,6 +117,14 @@ func (t *watchTable) settle(a *armament, stat *zk.Stat, err error) {
 		delete(t.paths, a.path)
 	}
 	close(a.settled)
+}
+
+// wants reports whether a watch on path is being set.
+func (t *watchTable) wants(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.paths[path]
+	return a != nil && !isClosed(a.settled)
 }
 
 // fire is called with each event, by the goroutine that reads the connection. An

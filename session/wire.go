@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,10 +19,10 @@ import (
 //     see handshake.go;
 //   - when something was sent is noted for the trust window;
 //   - a failed write shows as a lost connection, not as an error of its own;
-//   - when the connection is lost, each watch that was set on it fires, so that
-//     whoever waits looks again, and the client has none to set anew on the next
-//     connection. (Its own way of doing so reads the last zxid while another
-//     goroutine writes it, and can miss events because of that.)
+//   - watches are set here, unknown to the client, and each fires when the
+//     connection is lost, so that whoever waits looks again. (The client would set
+//     its watches anew on the next connection: for that it reads the last zxid
+//     while another goroutine writes it, and can miss events because of that.)
 type wire struct {
 	net.Conn
 	life   *Life
@@ -84,7 +85,7 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 // success even if the connection is lost, since only the reading side can tell
 // the client what that means for all requests under way.
 func (w *wire) Write(frame []byte) (int, error) {
-	w.noteRequest(frame)
+	frame = w.noteRequest(frame)
 	if _, err := w.Conn.Write(frame); err != nil {
 		w.Conn.Close()
 	}
@@ -147,11 +148,12 @@ func (w *wire) readFrame() ([]byte, error) {
 }
 
 // noteRequest remembers when the request is sent, and whether it asks for a
-// watch.
-func (w *wire) noteRequest(frame []byte) {
+// watch. It returns what to send: a read of a node that somebody wants watched
+// asks for the watch, too.
+func (w *wire) noteRequest(frame []byte) []byte {
 	if !w.greeted {
 		w.sentAt = time.Now()
-		return
+		return frame
 	}
 	r := reader{b: frame}
 	r.int32() // length
@@ -166,15 +168,21 @@ func (w *wire) noteRequest(frame []byte) {
 	case opGetChildren, opGetChildren2:
 		kind = eventChildren
 	default:
-		return
+		return frame
 	}
 	path, watch := r.string(), r.bool()
+	if r.err == nil && op == opGetData && !watch && w.life.watches.wants(path) {
+		watch = true
+		frame = bytes.Clone(frame) // the client's buffer is not ours to change
+		frame[len(frame)-1] = 1
+	}
 	if r.err != nil || !watch {
-		return
+		return frame
 	}
 	w.mu.Lock()
 	w.asked[xid] = watchKey{path, kind}
 	w.mu.Unlock()
+	return frame
 }
 
 // noteReply keeps track of what has arrived at the server, and of which watches

@@ -157,9 +157,16 @@ func (a *Attempt) Pending() bool {
 	}
 }
 
-// Result waits for the end of the attempt.
+// Result waits for the end of the attempt, which must come within an hour.
 func (a *Attempt) Result() (*recipes.Grant, error) {
-	<-a.done
+	a.e.T.Helper()
+	select {
+	case <-a.done:
+	case <-time.After(time.Hour):
+		a.e.T.Errorf("still waiting after an hour; in the queue: %q", a.e.Children(Path))
+		a.cancel()
+		<-a.done
+	}
 	return a.g, a.err
 }
 
@@ -229,4 +236,15 @@ func (w *Witness) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count
+}
+
+// Await waits for c, for at most a minute.
+func Await[T any](e *Env, c <-chan T) (v T) {
+	e.T.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(time.Minute):
+		e.T.Fatal("nothing came for a minute")
+	}
+	return v
 }
