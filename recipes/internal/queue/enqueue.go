@@ -52,6 +52,9 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			q.forget() // reaped, or removed by somebody
 			continue
 		}
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil, errWentBack
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -67,6 +70,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 	}
 	return nil, fmt.Errorf("the lock directory vanished %d times in a row", enqueueTries)
 }
+
+var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
 
 // directory returns what is known of the lock directory, reading or making it if
 // nothing is.
@@ -155,6 +160,10 @@ func (p *place) settle(ctx context.Context, path string, dirCzxid int64) (ok boo
 		return false, errPlaceLost
 	case node.Seq >= seqLimit:
 		return false, recipes.ErrExhausted
+	case p.record.Released >= node.Seq:
+		// Some servers' counter goes back when the leader changes: then nobody can
+		// tell who came first.
+		return false, cmpErr(p.checkOwn(ctx), errWentBack)
 	}
 	return true, nil
 }
@@ -169,7 +178,7 @@ func (p *place) readRecord(ctx context.Context) error {
 		return err
 	}
 	_, p.ours = parseRecord(data)
-	p.record, p.written = r, stat
+	p.record, p.written = r.in(stat.Czxid), stat
 	p.record.Recipe = p.q.recipe.Name
 	p.q.saw(stat)
 	return nil

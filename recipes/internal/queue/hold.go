@@ -70,7 +70,7 @@ func (p *place) releaseOps() []any {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
-	r.Released = p.node.Seq
+	r.Dir, r.Released = p.written.Czxid, p.node.Seq
 	return []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1}}
 }
 
