@@ -90,7 +90,9 @@ type hosts struct {
 func (h *hosts) Init(servers []string) error {
 	h.servers = servers
 	h.backoff = backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(min(max(h.life.s.cfg.Timeout/20, 20*time.Millisecond), time.Second)), // a session is at stake
+		backoff.WithMaxElapsedTime(0))
 	return nil
 }
 

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,9 +117,7 @@ func (l *Life) end(cause error) {
 	l.holds = nil
 	l.mu.Unlock()
 
-	for h := range holds {
-		h.lose(cause, true)
-	}
+	revoke(slices.Collect(maps.Keys(holds)), cause, true)
 	if cause == ErrClosed {
 		l.farewell(holds)
 	}
@@ -214,9 +214,7 @@ func (l *Life) linkDown() {
 		clear(l.holds)
 	}
 	l.mu.Unlock()
-	for _, h := range strict {
-		h.lose(ErrSuspended, false)
-	}
+	revoke(strict, ErrSuspended, false)
 	kick(l.kickWatchdog)
 	l.log.Info("connection down", "trusted_for", l.Remaining())
 	l.announce()

@@ -174,7 +174,7 @@ func (s *Session) Realm() string { return s.cfg.realm() }
 
 // Close revokes what is held (with ErrClosed), gives it up on the server in
 // order, ends the server session, and waits for every goroutine that the session
-// started. It takes a few round trips on a healthy connection, and about a second
+// started, except callbacks that don't return. It takes a few round trips on a healthy connection, and about a second
 // on one that does not answer: then the ensemble removes what is left when the
 // session's timeout is over. Calls that wait return ErrClosed. Close is
 // idempotent, also when called at the same time, and returns nil.

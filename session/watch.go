@@ -23,6 +23,12 @@ type Watch struct {
 // zk.ErrNoNode, and leaves no watch behind.
 func (l *Life) Watch(ctx context.Context, path string) (*Watch, error) {
 	for {
+		if ctx.Err() != nil {
+			return nil, &Error{Op: "watch", Path: path, Reason: context.Cause(ctx)}
+		}
+		if err := l.Err(); err != nil { // a watch that stands might never fire now
+			return nil, &Error{Op: "watch", Path: path, Reason: err}
+		}
 		a, mine := l.watches.arming(l.Full(path))
 		if mine && !l.spawn(func() { l.arm(a, path) }) {
 			l.watches.settle(a, nil, &Error{Op: "watch", Path: path, Reason: l.Err()})
@@ -57,7 +63,10 @@ func (l *Life) arm(a *armament, path string) {
 		stat *zk.Stat
 	}
 	n, err := repeat(l.ctx, l, "watch", path, func(c *zk.Conn) (node, error) {
-		data, stat, _, err := c.GetW(a.path) // the event comes to watchTable.fire
+		// The wire asks for the watch, and the event comes to watchTable.fire. The
+		// client knows nothing of it: on a new connection it would set anew the
+		// watches that were set on it just before, with a zxid that is being written.
+		data, stat, err := c.Get(a.path)
 		return node{data, stat}, err
 	})
 	if err != nil {
@@ -108,6 +117,14 @@ func (t *watchTable) settle(a *armament, stat *zk.Stat, err error) {
 		delete(t.paths, a.path)
 	}
 	close(a.settled)
+}
+
+// wants reports whether a watch on path is being set.
+func (t *watchTable) wants(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.paths[path]
+	return a != nil && !isClosed(a.settled)
 }
 
 // fire is called with each event, by the goroutine that reads the connection. An

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,10 +19,10 @@ import (
 //     see handshake.go;
 //   - when something was sent is noted for the trust window;
 //   - a failed write shows as a lost connection, not as an error of its own;
-//   - when the connection is lost, each watch that was set on it fires, so that
-//     whoever waits looks again, and the client has none to set anew on the next
-//     connection. (Its own way of doing so reads the last zxid while another
-//     goroutine writes it, and can miss events because of that.)
+//   - watches are set here, unknown to the client, and each fires when the
+//     connection is lost, so that whoever waits looks again. (The client would set
+//     its watches anew on the next connection: for that it reads the last zxid
+//     while another goroutine writes it, and can miss events because of that.)
 type wire struct {
 	net.Conn
 	life   *Life
@@ -33,10 +34,11 @@ type wire struct {
 	greeted bool   // the handshake is over
 	broken  error  // set when the connection is lost
 
-	mu     sync.Mutex // the client reads and writes on different goroutines
-	asked  map[int32]watchKey
-	armed  map[watchKey]struct{}
-	sentAt time.Time // of the connect request
+	sentAt time.Time // when the connect request was sent
+
+	mu    sync.Mutex // the client reads and writes on different goroutines
+	asked map[int32]watchKey
+	armed map[watchKey]struct{}
 }
 
 // A watchKey names a watch as the client keeps it.
@@ -83,18 +85,10 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 // success even if the connection is lost, since only the reading side can tell
 // the client what that means for all requests under way.
 func (w *wire) Write(frame []byte) (int, error) {
-	now := time.Now()
-	w.noteRequest(frame)
+	frame = w.noteRequest(frame)
 	if _, err := w.Conn.Write(frame); err != nil {
 		w.Conn.Close()
-		return len(frame), nil
 	}
-	w.life.mu.Lock()
-	if w.sentAt.IsZero() {
-		w.sentAt = now
-	}
-	w.life.win.wrote(now)
-	w.life.mu.Unlock()
 	return len(frame), nil
 }
 
@@ -153,11 +147,20 @@ func (w *wire) readFrame() ([]byte, error) {
 	return frame, nil
 }
 
-// noteRequest remembers which requests ask for a watch.
-func (w *wire) noteRequest(frame []byte) {
+// noteRequest remembers when the request is sent, and whether it asks for a
+// watch. It returns what to send: a read of a node that somebody wants watched
+// asks for the watch, too.
+func (w *wire) noteRequest(frame []byte) []byte {
+	if !w.greeted {
+		w.sentAt = time.Now()
+		return frame
+	}
 	r := reader{b: frame}
 	r.int32() // length
 	xid, op := r.int32(), r.int32()
+	w.life.mu.Lock()
+	w.life.win.wrote(xid, time.Now())
+	w.life.mu.Unlock()
 	var kind int32
 	switch op {
 	case opExists, opGetData:
@@ -165,21 +168,33 @@ func (w *wire) noteRequest(frame []byte) {
 	case opGetChildren, opGetChildren2:
 		kind = eventChildren
 	default:
-		return
+		return frame
 	}
 	path, watch := r.string(), r.bool()
-	if r.err != nil || !watch || !w.greeted {
-		return
+	if r.err == nil && op == opGetData && !watch && w.life.watches.wants(path) {
+		watch = true
+		frame = bytes.Clone(frame) // the client's buffer is not ours to change
+		frame[len(frame)-1] = 1
+	}
+	if r.err != nil || !watch {
+		return frame
 	}
 	w.mu.Lock()
 	w.asked[xid] = watchKey{path, kind}
 	w.mu.Unlock()
+	return frame
 }
 
-// noteReply keeps track of which watches the client has.
+// noteReply keeps track of what has arrived at the server, and of which watches
+// the client has.
 func (w *wire) noteReply(body []byte) {
 	r := reader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
+	if xid != xidEvent { // which answers nothing that we sent
+		w.life.mu.Lock()
+		w.life.win.answered(xid, time.Now())
+		w.life.mu.Unlock()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if xid == xidEvent {

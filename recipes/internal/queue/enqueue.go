@@ -26,6 +26,8 @@ type place struct {
 	written *zk.Stat // the directory's, when record was read
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
+
+	announced bool // the record may say that we hold, with a lock delay
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -57,6 +59,9 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			q.forget() // reaped, or removed by somebody
 			continue
 		}
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil, errWentBack
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +77,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 	}
 	return nil, fmt.Errorf("%w, %d times in a row", errMisplaced, enqueueTries)
 }
+
+var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
 
 // directory returns what is known of the lock directory, reading or making it if
 // nothing is.
@@ -156,6 +163,16 @@ func (p *place) settle(ctx context.Context, path string, dir directory) error {
 		return err
 	case node.Seq >= seqLimit:
 		return recipes.ErrExhausted
+	case p.record.Released >= node.Seq:
+		// Later ones have come and gone: either the own node was removed, or the
+		// counter has gone back, as some servers' does when the leader changes, and
+		// nobody can tell who came first.
+		if err := p.prove(ctx); errors.Is(err, errPlaceLost) {
+			return errMisplaced
+		} else if err != nil {
+			return err
+		}
+		return errWentBack
 	}
 	return nil
 }
@@ -200,15 +217,21 @@ func (p *place) readRecord(ctx context.Context) error {
 		return err
 	}
 	_, p.ours = parseRecord(data)
-	p.record, p.written = r, stat
+	p.record, p.written = r.in(stat.Czxid), stat
 	p.record.Recipe = p.q.recipe.Name
 	p.q.note(stat)
 	return nil
 }
 
-// leave removes the node, in the background, until that is certain.
+// leave removes the node, in the background, until that is certain. One that has
+// announced a lock delay leaves as if it had held, so that it is not taken for a
+// holder that died.
 func (p *place) leave() {
-	p.life.Remove(p.path(), nil, func(err error) {
+	var ops []any
+	if p.announced {
+		ops = p.releaseOps()
+	}
+	p.life.Remove(p.path(), ops, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

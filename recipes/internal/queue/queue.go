@@ -143,7 +143,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, k.Text), r.Released+1)
+	next := nameAt(prefix(stat.Czxid, k.Text), r.in(stat.Czxid).Released+1)
 	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
 		return holder != nil, err
 	}
