@@ -68,8 +68,6 @@ func (l *Life) onEvent(e zk.Event) {
 		l.linkUp()
 	case e.Type == zk.EventSession && e.State == zk.StateDisconnected:
 		l.linkDown()
-	case e.Type > 0:
-		l.watches.fire(e.Path)
 	}
 }
 

@@ -43,7 +43,8 @@ type Life struct {
 	timeout   time.Duration // as granted
 	win       window
 	holds     map[*Hold]struct{}
-	round     []*Hold // those that this round of heartbeats has yet to check
+	creations map[string]*creation // under way, by their data
+	round     []*Hold              // those that this round of heartbeats has yet to check
 	lastErr   error
 }
 
@@ -56,6 +57,7 @@ func newLife(s *Session) *Life {
 		kickHeartbeat: make(chan struct{}, 1),
 		gate:          make(chan struct{}),
 		holds:         make(map[*Hold]struct{}),
+		creations:     make(map[string]*creation),
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	l.watches = newWatchTable()

@@ -19,7 +19,7 @@ type place struct {
 	node   Node
 	prefix string   // of the names in this directory
 	czxid  int64    // of this directory
-	own    *zk.Stat // of the node: proof that it is there and ours; nil before that
+	own    *zk.Stat // of the node: proof that it was there and ours
 	guard  *session.Watch
 
 	record  record
@@ -54,7 +54,7 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			continue
 		}
 		p := &place{q: q, life: life, prefix: prefix(dir.czxid, k.Text), czxid: dir.czxid}
-		path, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
@@ -65,11 +65,11 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 		if err != nil {
 			return nil, err
 		}
-		err = p.settle(ctx, path, dir)
+		err = p.settle(ctx, node)
 		if err == nil {
 			return p, nil
 		}
-		life.Remove(path, nil, func(error) {})
+		life.Remove(node.Path, nil, func(error) {})
 		if !errors.Is(err, errMisplaced) {
 			return nil, err
 		}
@@ -142,20 +142,14 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	return nil
 }
 
-// settle takes in the name that the server gave, and reads the directory's
-// record. If the lock looks free, it reads the own node at the same time.
-func (p *place) settle(ctx context.Context, path string, dir directory) error {
-	node, good := parse(strings.TrimPrefix(path, p.q.path+"/"), p.q.recipe.Keywords)
+// settle takes in what came of the creation.
+func (p *place) settle(ctx context.Context, made *session.Created) error {
+	node, good := parse(strings.TrimPrefix(made.Path, p.q.path+"/"), p.q.recipe.Keywords)
 	if !good {
-		return fmt.Errorf("the server named a contender %q", path)
+		return fmt.Errorf("the server named a contender %q", made.Path)
 	}
-	p.node = node
-	var err error
-	if dir.children <= 1 && node.Seq < dir.next+4 { // few, and few have come since
-		err = p.look(ctx)
-	} else {
-		err = p.readRecord(ctx)
-	}
+	p.node, p.own = node, made.Stat
+	err := p.takeRecord(made.Parent, made.ParentStat)
 	switch {
 	case errors.Is(err, errPlaceLost):
 		return errMisplaced // removed under our hands: once more
@@ -209,6 +203,10 @@ func (p *place) readRecord(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.takeRecord(data, stat)
+}
+
+func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 	if stat.Czxid != p.czxid {
 		return errPlaceLost
 	}

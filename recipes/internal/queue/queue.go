@@ -40,9 +40,8 @@ type Queue struct {
 
 // A directory is what was last seen of the lock directory.
 type directory struct {
-	czxid    int64 // 0: unknown
-	next     int64 // a lower bound of the next sequence number
-	children int32 // how many there were
+	czxid int64 // 0: unknown
+	next  int64 // a lower bound of the next sequence number
 }
 
 // New checks its arguments. Nothing is sent.
@@ -188,9 +187,8 @@ func (q *Queue) note(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dir = directory{
-		czxid:    stat.Czxid,
-		next:     int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2),
-		children: stat.NumChildren,
+		czxid: stat.Czxid,
+		next:  int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2),
 	}
 }
 
