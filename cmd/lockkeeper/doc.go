@@ -1,0 +1,2 @@
+// Command lockkeeper.
+package main
