@@ -49,6 +49,9 @@ type guard struct {
 // lead is by how much a kill is ahead of the end of trust.
 func (g *guard) lead() time.Duration { return g.timeout / 40 }
 
+// notice is how much must be left, or the command has to end.
+func (g *guard) notice() time.Duration { return max(g.grace, g.lead()) }
+
 // askAhead is by how much more than the grace must be left, or the ensemble is
 // asked. Between two heartbeats the window of a healthy session can get that low
 // shortly after the grant, when few frames have been sent lately.
@@ -75,7 +78,7 @@ func (g *guard) watch() error {
 		default:
 		}
 		left, why := g.left()
-		if left <= g.grace {
+		if left <= g.notice() {
 			return g.end(left, why)
 		}
 		timer.Reset(g.ask(ctx, left, answered))
@@ -97,7 +100,7 @@ func (g *guard) widen() error {
 	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
 	defer cancel()
 	for g.lease.Err() == nil {
-		if left, why := g.left(); left > g.grace {
+		if left, why := g.left(); left > g.notice() {
 			return nil
 		} else if why == errHoldOver {
 			return why
@@ -125,7 +128,7 @@ func (g *guard) left() (time.Duration, error) {
 // ask has the ensemble confirm the lock if little is left, and returns when to
 // look again.
 func (g *guard) ask(ctx context.Context, left time.Duration, answered chan<- struct{}) time.Duration {
-	if ahead := left - g.grace - g.askAhead(); ahead > 0 {
+	if ahead := left - g.notice() - g.askAhead(); ahead > 0 {
 		return ahead
 	}
 	pause := g.timeout / 24
@@ -140,7 +143,7 @@ func (g *guard) ask(ctx context.Context, left time.Duration, answered chan<- str
 			}
 		}()
 	}
-	return min(left-g.grace, pause)
+	return min(left-g.notice(), pause)
 }
 
 // end tells the command to end, and sees to it that it has when left is over.

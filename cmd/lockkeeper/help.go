@@ -50,7 +50,7 @@ func (c subcommand) writeHelp(w io.Writer) {
 	fs.SetOutput(&flags)
 	fs.PrintDefaults()
 	if flags.Len() > 0 {
-		fmt.Fprintf(w, "\nFlags:\n\n%s", strings.ReplaceAll(flags.String(), "    \t", "        "))
+		fmt.Fprintf(w, "\nFlags:\n\n%s", strings.NewReplacer("    \t", "        ", "\t", "\n        ").Replace(flags.String()))
 	}
 	if c.help != "" {
 		fmt.Fprintf(w, "\n%s", c.help)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // A subcommand has its flags made by flags, and the work done by run once they
@@ -28,7 +29,8 @@ func main() {
 	err := dispatch(os.Args[1:], os.Stdout)
 	var f *failure
 	if err != nil && !(errors.As(err, &f) && f.err == nil) {
-		fmt.Fprintln(os.Stderr, "lockkeeper:", err)
+		// The library's errors begin with its name, which is ours: once is enough.
+		fmt.Fprintln(os.Stderr, "lockkeeper:", strings.ReplaceAll(err.Error(), "lockkeeper: ", ""))
 	}
 	os.Exit(exitCode(err))
 }
@@ -81,8 +83,8 @@ func versionSubcommand() subcommand {
 				if len(args) > 0 {
 					return usagef("unexpected argument %q", args[0])
 				}
-				fmt.Println("lockkeeper", version())
-				return nil
+				_, err := fmt.Println("lockkeeper", version())
+				return err
 			}
 		},
 	}

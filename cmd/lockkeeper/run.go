@@ -296,11 +296,12 @@ func (j *job) release(grant *recipes.Grant, timeout time.Duration) {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, min(timeout, 5*time.Second))
 	defer cancel()
-	err := grant.Release(ctx)
-	if err != nil && !errors.Is(err, recipes.ErrRevoked) {
-		fmt.Fprintf(os.Stderr, "lockkeeper: run: %v; others get the lock within %v\n", err, timeout)
+	switch err := grant.Release(ctx); {
+	case err == nil:
+		j.log.Info("released", "path", j.path)
+	case !errors.Is(err, recipes.ErrRevoked): // which has been told already
+		j.log.Warn("release not confirmed", "error", err, "free_within", timeout)
 	}
-	j.log.Info("released", "path", j.path, "error", err)
 }
 
 // untilSignal returns a context that the next signal ends, with a signalled
