@@ -104,8 +104,21 @@ func (h *Hold) lose(cause error, gone bool) {
 	}
 }
 
-// guard watches the node, so that its removal by somebody is noticed at once.
+// guardAfter is how long something is held before its node is watched. A watch
+// means an event when the node is deleted, and short holds shall not pay for that.
+const guardAfter = 250 * time.Millisecond
+
+// guard watches the node, so that its removal by somebody is soon noticed.
 func (h *Hold) guard() {
+	t := time.NewTimer(guardAfter)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-h.dropped:
+		return
+	case <-h.l.ctx.Done():
+		return
+	}
 	for {
 		w, err := h.l.Watch(h.l.ctx, h.path)
 		if errors.Is(err, zk.ErrNoNode) || err == nil && w.Stat.EphemeralOwner != h.l.id {

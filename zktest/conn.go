@@ -20,6 +20,7 @@ type conn struct {
 	detached bool      // no longer speaks for its session: what still arrives is ignored
 	hole     Direction // which bytes vanish
 	cutOff   *lag      // the state of a follower that lost its leader
+	stuck    bool      // a request waits for that leader
 	queue    []outgoing
 	wake     chan struct{} // holds one token if the queue has grown
 }
@@ -56,11 +57,7 @@ func peerIP(nc net.Conn) string {
 }
 
 func (c *conn) readLoop() {
-	defer func() {
-		c.s.mu.Lock()
-		defer c.s.mu.Unlock()
-		c.drop()
-	}()
+	defer c.s.locked(c.drop)
 	r := bufio.NewReader(c.nc)
 	first, err := c.readFirst(r)
 	if err != nil || !c.handshake(first) {
@@ -81,6 +78,7 @@ func (c *conn) readLoop() {
 }
 
 func (c *conn) writeLoop() {
+	defer c.s.locked(c.drop)
 	for {
 		out, ok := c.next()
 		if !ok {
@@ -90,11 +88,9 @@ func (c *conn) writeLoop() {
 			if out.end == abort {
 				reset(c.nc)
 			}
-			c.nc.Close()
 			return
 		}
 		if _, err := c.nc.Write(out.frame); err != nil {
-			c.nc.Close() // the reader sees it, too, and drops the connection
 			return
 		}
 	}

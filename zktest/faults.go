@@ -104,6 +104,7 @@ func (s *Server) Wipe() {
 			}
 		}
 		clear(s.sessions)
+		clear(s.lags)
 		s.tree = newTree()
 	})
 }

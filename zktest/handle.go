@@ -81,7 +81,7 @@ func (c *conn) handle(frame []byte) bool {
 		s.touch(c.sess)
 	}
 	h, known := s.handlerOf(op)
-	if c.waitsForLeader(h) {
+	if c.waitsForLeader(op, h) {
 		return true
 	}
 	body := &encoder{}

@@ -22,6 +22,7 @@ func (s *Server) StaleReads(id int64, on bool) {
 			s.catchUp(sess)
 		case sess.lag == nil:
 			sess.lag = &lag{tree: s.tree.clone()}
+			s.lags[sess.lag] = struct{}{}
 		}
 	})
 }
@@ -30,6 +31,7 @@ func (s *Server) StaleReads(id int64, on bool) {
 func (s *Server) catchUp(sess *session) {
 	l := sess.lag
 	sess.lag = nil
+	delete(s.lags, l)
 	if l == nil || sess.conn == nil {
 		return
 	}
@@ -40,10 +42,15 @@ func (s *Server) catchUp(sess *session) {
 
 // CutOffFollower makes the server, for one session's present connection, a
 // follower that has lost its leader and doesn't know it yet: pings and reads are
-// answered, from the tree as it is now; writes and syncs are not; watches hear
-// of nothing; and nothing that the client sends keeps its session from
-// expiring. After the expiry the connection still goes on. Heal ends it by
-// resetting the connection. 0 is all connections that have a session.
+// answered, from the tree as it is now; writes and syncs are not, and neither is
+// any read behind one; watches hear of nothing; and nothing that the client sends
+// keeps its session from expiring. After the expiry the connection still goes
+// on. Heal ends it by resetting the connection. 0 is all connections that have a
+// session. A new connection is one to a healthy server.
+//
+// A real follower is kinder in one respect: when a session's write waits, its
+// pings wait, too. This one goes on answering pings, so that a client that takes
+// them for a sign of life is found out.
 func (s *Server) CutOffFollower(id int64) {
 	s.locked(func() {
 		for _, c := range s.connsOf(id) {
@@ -56,6 +63,7 @@ func (s *Server) CutOffFollower(id int64) {
 
 // waitsForLeader reports whether a request gets no answer from a follower that
 // is cut off.
-func (c *conn) waitsForLeader(h handler) bool {
-	return c.cutOff != nil && h.kind == quorum
+func (c *conn) waitsForLeader(op Op, h handler) bool {
+	c.stuck = c.stuck || c.cutOff != nil && h.kind == quorum
+	return c.stuck && op != OpPing
 }

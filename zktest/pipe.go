@@ -109,56 +109,66 @@ func (l *limit) clear() {
 
 func (s *stream) read(b []byte) (int, error) {
 	for {
-		s.mu.Lock()
-		switch {
-		case s.readErr == net.ErrClosed:
-			s.mu.Unlock()
-			return 0, net.ErrClosed
-		case s.readBy.passed():
-			s.mu.Unlock()
-			return 0, os.ErrDeadlineExceeded
-		case len(s.buf) > 0 || len(b) == 0:
-			n := copy(b, s.buf)
-			if s.buf = s.buf[n:]; len(s.buf) == 0 {
-				s.buf = nil
-			}
-			s.stir()
-			s.mu.Unlock()
-			return n, nil
-		case s.readErr != nil:
-			s.mu.Unlock()
-			return 0, s.readErr
+		n, wait, err := s.tryRead(b)
+		if wait == nil {
+			return n, err
 		}
-		wait := s.waiting()
-		s.mu.Unlock()
 		<-wait
 	}
+}
+
+// tryRead reads what is there, or returns a channel to wait on.
+func (s *stream) tryRead(b []byte) (int, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.readErr == net.ErrClosed:
+		return 0, nil, net.ErrClosed
+	case s.readBy.passed():
+		return 0, nil, os.ErrDeadlineExceeded
+	case len(s.buf) > 0 || len(b) == 0:
+		n := copy(b, s.buf)
+		if s.buf = s.buf[n:]; len(s.buf) == 0 {
+			s.buf = nil
+		}
+		s.stir()
+		return n, nil, nil
+	case s.readErr != nil:
+		return 0, nil, s.readErr
+	}
+	return 0, s.waiting(), nil
 }
 
 func (s *stream) write(b []byte) (int, error) {
 	written := 0
 	for {
-		s.mu.Lock()
-		switch {
-		case s.writeErr != nil:
-			s.mu.Unlock()
-			return written, s.writeErr
-		case s.writeBy.passed():
-			s.mu.Unlock()
-			return written, os.ErrDeadlineExceeded
+		n, wait, err := s.tryWrite(b[written:])
+		written += n
+		if wait == nil {
+			return written, err
 		}
-		n := min(len(b), pipeBuffer-len(s.buf))
-		s.buf = append(s.buf, b[:n]...)
-		b, written = b[n:], written+n
-		s.stir()
-		if len(b) == 0 {
-			s.mu.Unlock()
-			return written, nil
-		}
-		wait := s.waiting()
-		s.mu.Unlock()
 		<-wait
 	}
+}
+
+// tryWrite writes what there is room for; if that isn't all, it returns a
+// channel to wait on.
+func (s *stream) tryWrite(b []byte) (int, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.writeErr != nil:
+		return 0, nil, s.writeErr
+	case s.writeBy.passed():
+		return 0, nil, os.ErrDeadlineExceeded
+	}
+	n := min(len(b), pipeBuffer-len(s.buf))
+	s.buf = append(s.buf, b[:n]...)
+	s.stir()
+	if n == len(b) {
+		return n, nil, nil
+	}
+	return n, s.waiting(), nil
 }
 
 // end gives the reasons why writing and reading are over; the first ones stay,

@@ -262,7 +262,7 @@ func (c *rawClient) multi(parts ...[]any) (answer, []string) {
 // closed waits for the server to end the connection and says how.
 func (c *rawClient) closed() string {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	c.nc.SetReadDeadline(time.Now().Add(2 * time.Second))
 	for {
 		_, err := c.next()
 		switch {

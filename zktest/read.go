@@ -24,7 +24,7 @@ func (c *conn) exists(d *decoder, e *encoder) Code {
 		return BadArguments
 	}
 	if watch {
-		c.s.watches.data.add(path, c)
+		c.s.watches.add(c, onData(path))
 	}
 	n := c.view().get(path)
 	if n == nil {
@@ -44,7 +44,7 @@ func (c *conn) getData(d *decoder, e *encoder) Code {
 		return code
 	}
 	if watch {
-		c.s.watches.data.add(path, c)
+		c.s.watches.add(c, onData(path))
 	}
 	e.bytes(n.data)
 	e.stat(n.stat())
@@ -74,7 +74,7 @@ func (c *conn) list(d *decoder, e *encoder) (*node, Code) {
 		return nil, code
 	}
 	if watch {
-		c.s.watches.child.add(path, c)
+		c.s.watches.add(c, onChildren(path))
 	}
 	e.strings(c.view().childrenOf(path))
 	return n, codeOK
@@ -96,43 +96,5 @@ func (c *conn) getACL(d *decoder, e *encoder) Code {
 	}
 	e.acls(acl)
 	e.stat(n.stat())
-	return codeOK
-}
-
-// setWatches sets the watches of a lost connection anew. What happened since
-// the zxid that the client has seen is told at once instead.
-func (c *conn) setWatches(d *decoder, _ *encoder) Code {
-	since, data, exist, child := d.int64(), d.strings(), d.strings(), d.strings()
-	if d.err != nil {
-		return MarshallingError
-	}
-	t := c.view()
-	for _, path := range data {
-		switch n := t.get(path); {
-		case n == nil:
-			c.event(deleted, path)
-		case n.mzxid > since:
-			c.event(changed, path)
-		default:
-			c.s.watches.data.add(path, c)
-		}
-	}
-	for _, path := range exist {
-		if t.get(path) != nil {
-			c.event(created, path)
-		} else {
-			c.s.watches.data.add(path, c)
-		}
-	}
-	for _, path := range child {
-		switch n := t.get(path); {
-		case n == nil:
-			c.event(deleted, path)
-		case n.pzxid > since:
-			c.event(childrenChanged, path)
-		default:
-			c.s.watches.child.add(path, c)
-		}
-	}
 	return codeOK
 }

@@ -36,6 +36,7 @@ type Server struct {
 	conns       map[*conn]struct{}
 	watches     watches
 	alarms      map[*alarm]struct{}
+	lags        map[*lag]struct{} // of sessions whose reads are stale
 	counts      Counts
 	faults      faults
 	change      chan struct{} // closed at the next change of state; nil if nobody waits
@@ -68,6 +69,7 @@ func New(opts ...Option) (*Server, error) {
 		conns:       map[*conn]struct{}{},
 		watches:     newWatches(),
 		alarms:      map[*alarm]struct{}{},
+		lags:        map[*lag]struct{}{},
 		faults:      newFaults(),
 	}
 	if !o.inMemory {
@@ -213,10 +215,8 @@ func (tx *txn) end(code Code) {
 // publish tells the connections of a change, except those whose view of the
 // tree has not come to it yet.
 func (s *Server) publish(ch change) {
-	for _, sess := range s.sessions {
-		if sess.lag != nil {
-			sess.lag.missed = append(sess.lag.missed, ch)
-		}
+	for l := range s.lags {
+		l.missed = append(l.missed, ch)
 	}
 	for c := range s.watches.listeners(ch) {
 		if c.lag() == nil {

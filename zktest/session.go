@@ -84,6 +84,7 @@ func (s *Server) expire(sess *session) {
 // becomes of the connection is the caller's business.
 func (s *Server) endSession(sess *session) {
 	delete(s.sessions, sess.id)
+	delete(s.lags, sess.lag)
 	if sess.alarm != nil {
 		sess.alarm.stop()
 		sess.alarm = nil

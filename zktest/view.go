@@ -20,17 +20,11 @@ type View struct{ s *Server }
 // is closed.
 func (s *Server) WaitFor(ctx context.Context, cond func(*View) bool) error {
 	for {
-		s.mu.Lock()
-		ok, closed := cond(&View{s}), s.closed
-		if s.change == nil {
-			s.change = make(chan struct{})
-		}
-		change := s.change
-		s.mu.Unlock()
+		ok, change := s.ask(cond)
 		if ok {
 			return nil
 		}
-		if closed {
+		if change == nil {
 			return ErrClosed
 		}
 		select {
@@ -39,6 +33,20 @@ func (s *Server) WaitFor(ctx context.Context, cond func(*View) bool) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// ask returns what cond says now, and a channel that is closed at the next
+// change; nil if there will be none.
+func (s *Server) ask(cond func(*View) bool) (bool, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok := cond(&View{s}); ok || s.closed {
+		return ok, nil
+	}
+	if s.change == nil {
+		s.change = make(chan struct{})
+	}
+	return false, s.change
 }
 
 // look runs f on the present state.
@@ -115,7 +123,7 @@ func (v *View) Sessions() []SessionInfo {
 			Ephemerals: len(v.s.tree.ephemerals[sess.id]),
 		}
 		if sess.conn != nil {
-			info.Watches = v.s.watches.count(sess.conn)
+			info.Watches = len(v.s.watches.of[sess.conn])
 		}
 		list = append(list, info)
 	}
@@ -126,7 +134,7 @@ func (v *View) Sessions() []SessionInfo {
 func (s *Server) Sessions() []SessionInfo { return look(s, (*View).Sessions) }
 
 // Watches returns how many watches stand.
-func (v *View) Watches() int { return v.s.watches.count(nil) }
+func (v *View) Watches() int { return v.s.watches.count() }
 
 // Watches returns how many watches stand.
 func (s *Server) Watches() int { return look(s, (*View).Watches) }

@@ -1,7 +1,5 @@
 package zktest
 
-import "maps"
-
 // changeKind is what a step of a txn did to a node. The numbers are those of
 // the events on the wire.
 type changeKind int32
@@ -18,71 +16,88 @@ type change struct {
 	path string
 }
 
-// watchSet says who watches which path. A watch belongs to a connection.
-type watchSet map[string]map[*conn]struct{}
-
-func (w watchSet) add(path string, c *conn) {
-	if w[path] == nil {
-		w[path] = map[*conn]struct{}{}
-	}
-	w[path][c] = struct{}{}
+// watchKey is what can be watched: a node's data, which includes its coming and
+// going, or the list of its children.
+type watchKey struct {
+	path  string
+	child bool
 }
 
-// take removes a watch and reports whether it was there.
-func (w watchSet) take(path string, c *conn) bool {
-	if _, ok := w[path][c]; !ok {
-		return false
-	}
-	delete(w[path], c)
-	if len(w[path]) == 0 {
-		delete(w, path)
-	}
-	return true
-}
+func onData(path string) watchKey     { return watchKey{path, false} }
+func onChildren(path string) watchKey { return watchKey{path, true} }
 
-// watches holds the one-shot watches of all connections. A watch on a missing
-// node (exists) is a data watch that waits for its creation.
+// watches holds the one-shot watches of all connections, by what is watched and
+// by who watches. A watch belongs to a connection.
 type watches struct {
-	data, child watchSet
+	on map[watchKey]map[*conn]struct{}
+	of map[*conn]map[watchKey]struct{}
 }
 
 func newWatches() watches {
-	return watches{data: watchSet{}, child: watchSet{}}
+	return watches{on: map[watchKey]map[*conn]struct{}{}, of: map[*conn]map[watchKey]struct{}{}}
 }
 
-func (w watches) count(c *conn) int {
+// add sets a watch; setting it twice is setting it once.
+func (w watches) add(c *conn, key watchKey) {
+	insert(w.on, key, c)
+	insert(w.of, c, key)
+}
+
+// take removes a watch and reports whether it was there.
+func (w watches) take(c *conn, key watchKey) bool {
+	if _, ok := w.on[key][c]; !ok {
+		return false
+	}
+	remove(w.on, key, c)
+	remove(w.of, c, key)
+	return true
+}
+
+func insert[K, V comparable](m map[K]map[V]struct{}, k K, v V) {
+	if m[k] == nil {
+		m[k] = map[V]struct{}{}
+	}
+	m[k][v] = struct{}{}
+}
+
+func remove[K, V comparable](m map[K]map[V]struct{}, k K, v V) {
+	delete(m[k], v)
+	if len(m[k]) == 0 {
+		delete(m, k)
+	}
+}
+
+func (w watches) count() int {
 	n := 0
-	for _, set := range []watchSet{w.data, w.child} {
-		for _, conns := range set {
-			if c == nil {
-				n += len(conns)
-			} else if _, ok := conns[c]; ok {
-				n++
-			}
-		}
+	for _, keys := range w.of {
+		n += len(keys)
 	}
 	return n
 }
 
 // drop forgets everything that a connection watches.
 func (w watches) drop(c *conn) {
-	for _, set := range []watchSet{w.data, w.child} {
-		for path := range set {
-			set.take(path, c)
-		}
+	for key := range w.of[c] {
+		w.take(c, key)
 	}
+}
+
+// keys lists what a change concerns.
+func (ch change) keys() []watchKey {
+	if ch.kind == changed {
+		return []watchKey{onData(ch.path)}
+	}
+	parent, _ := split(ch.path)
+	return []watchKey{onData(ch.path), onChildren(ch.path), onChildren(parent)}
 }
 
 // listeners returns the connections that a change could concern.
 func (w watches) listeners(ch change) map[*conn]struct{} {
-	all := maps.Clone(w.data[ch.path])
-	if all == nil {
-		all = map[*conn]struct{}{}
-	}
-	if ch.kind != changed {
-		parent, _ := split(ch.path)
-		maps.Copy(all, w.child[ch.path])
-		maps.Copy(all, w.child[parent])
+	all := map[*conn]struct{}{}
+	for _, key := range ch.keys() {
+		for c := range w.on[key] {
+			all[c] = struct{}{}
+		}
 	}
 	return all
 }
@@ -91,9 +106,9 @@ func (w watches) listeners(ch change) map[*conn]struct{} {
 // that watches both the data and the children of a deleted node hears of the
 // deletion once, and then, if it watches the parent's children, of that.
 func (w watches) notify(c *conn, ch change) {
-	hit := w.data.take(ch.path, c)
+	hit := w.take(c, onData(ch.path))
 	if ch.kind == deleted {
-		hit = w.child.take(ch.path, c) || hit
+		hit = w.take(c, onChildren(ch.path)) || hit
 	}
 	if hit {
 		c.event(ch.kind, ch.path)
@@ -101,7 +116,7 @@ func (w watches) notify(c *conn, ch change) {
 	if ch.kind == changed {
 		return
 	}
-	if parent, _ := split(ch.path); w.child.take(parent, c) {
+	if parent, _ := split(ch.path); w.take(c, onChildren(parent)) {
 		c.event(childrenChanged, parent)
 	}
 }

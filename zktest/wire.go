@@ -178,7 +178,7 @@ func (e *encoder) stat(s Stat) {
 	e.int64(s.Pzxid)
 }
 
-// frame starts a frame with a reply header; sealed fills in the length.
+// newReply starts a frame with a reply header; sealed fills in the length.
 func newReply(xid int32, zxid int64, code Code) *encoder {
 	e := &encoder{buf: make([]byte, 4, 128)}
 	e.int32(xid)

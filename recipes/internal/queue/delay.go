@@ -35,13 +35,13 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 	t := time.NewTimer(left)
 	defer t.Stop()
 	for {
+		if err := p.watchOwn(ctx); err != nil {
+			return err
+		}
 		select {
 		case <-t.C:
-			return p.checkOwn(ctx)
-		case <-p.own.Fired:
-			if err := p.checkOwn(ctx); err != nil {
-				return err
-			}
+			return p.prove(ctx)
+		case <-p.guard.Fired:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-p.life.Done():
@@ -85,7 +85,10 @@ func (p *place) writeRecord(ctx context.Context, r record) (*zk.Stat, error) {
 		case unknownOutcome(err) && ctx.Err() == nil && p.life.Err() == nil:
 			continue
 		default:
-			return nil, p.orLost(err)
+			if errors.Is(err, zk.ErrNoNode) {
+				err = errPlaceLost
+			}
+			return nil, err
 		}
 	}
 }

@@ -40,8 +40,9 @@ type Queue struct {
 
 // A directory is what was last seen of the lock directory.
 type directory struct {
-	czxid int64 // 0: unknown
-	next  int64 // a lower bound of the next sequence number
+	czxid    int64 // 0: unknown
+	next     int64 // a lower bound of the next sequence number
+	children int32 // how many there were
 }
 
 // New checks its arguments. Nothing is sent.
@@ -138,7 +139,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if err != nil {
 		return false, err
 	}
-	q.saw(stat)
+	q.note(stat)
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
@@ -159,7 +160,7 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.saw(stat)
+	q.note(stat)
 	var nodes []Node
 	for _, name := range names {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
@@ -181,12 +182,16 @@ func (q *Queue) checkRecord(data []byte) (record, error) {
 	return r, nil
 }
 
-// saw remembers what a stat of the directory tells. The server shows, in 32 bits,
+// note remembers what a stat of the directory tells. The server shows, in 32 bits,
 // twice the number of creations less the number of children.
-func (q *Queue) saw(stat *zk.Stat) {
+func (q *Queue) note(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dir = directory{czxid: stat.Czxid, next: int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)}
+	q.dir = directory{
+		czxid:    stat.Czxid,
+		next:     int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2),
+		children: stat.NumChildren,
+	}
 }
 
 func (q *Queue) forget() {

@@ -1,0 +1,39 @@
+package zktest
+
+// setWatches sets the watches of a lost connection anew. What happened since
+// the zxid that the client has seen is told at once instead.
+func (c *conn) setWatches(d *decoder, _ *encoder) Code {
+	since, data, exist, child := d.int64(), d.strings(), d.strings(), d.strings()
+	if d.err != nil {
+		return MarshallingError
+	}
+	t := c.view()
+	for _, path := range data {
+		switch n := t.get(path); {
+		case n == nil:
+			c.event(deleted, path)
+		case n.mzxid > since:
+			c.event(changed, path)
+		default:
+			c.s.watches.add(c, onData(path))
+		}
+	}
+	for _, path := range exist {
+		if t.get(path) != nil {
+			c.event(created, path)
+		} else {
+			c.s.watches.add(c, onData(path))
+		}
+	}
+	for _, path := range child {
+		switch n := t.get(path); {
+		case n == nil:
+			c.event(deleted, path)
+		case n.pzxid > since:
+			c.event(childrenChanged, path)
+		default:
+			c.s.watches.add(c, onChildren(path))
+		}
+	}
+	return codeOK
+}
