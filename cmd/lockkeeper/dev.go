@@ -14,8 +14,8 @@ import (
 )
 
 const devHelp = `dev runs a ZooKeeper server inside this process, for development: one node, in
-memory, nothing is kept, no access control worth the name. It runs until it is
-interrupted. Stock ZooKeeper clients can connect to it.
+memory, nothing is kept; not for production. Any ZooKeeper client can connect to
+it. It runs until it is interrupted.
 `
 
 func devSubcommand() subcommand {

@@ -74,8 +74,8 @@
 //	not to those that left it (setsid, shells with job control).
 //
 //	The end. COMMAND's first process decides: what it leaves running in the background
-//	is left alone, and runs on without the lock. After a loss, all of its group are
-//	waited for, and killed when trust is over.
+//	is left alone, and runs on without the lock. After a loss, all of its
+//	group are waited for, and killed when trust is over.
 //
 //	Signals. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the group, except
 //	those that were ignored when we were started. While we wait for the lock they end
@@ -84,8 +84,8 @@
 //	are stopped, nobody watches: the token is what protects the resource then.
 //
 //	Terminal. If we are in the foreground of one, COMMAND is put there instead, so it
-//	can read it and gets Ctrl-C itself. Ctrl-Z stops COMMAND, but the lock stays held
-//	and we are not stopped: continue it with kill -CONT.
+//	can read it and gets Ctrl-C itself. Ctrl-Z has no effect on Linux; elsewhere it stops
+//	COMMAND while the lock stays held: continue it with kill -CONT.
 //
 //	Windows. COMMAND gets Ctrl-Break where it says SIGTERM or signal here, and runs in
 //	a job that is terminated where it says SIGKILL. The job ends with us: nothing of
@@ -127,6 +127,6 @@
 //	        log sessions and connections to stderr
 //
 //	dev runs a ZooKeeper server inside this process, for development: one node, in
-//	memory, nothing is kept, no access control worth the name. It runs until it is
-//	interrupted. Stock ZooKeeper clients can connect to it.
+//	memory, nothing is kept; not for production. Any ZooKeeper client can connect to
+//	it. It runs until it is interrupted.
 package main

@@ -165,13 +165,13 @@ func shortSessions(t *testing.T) *zktest.Server {
 
 // stubborn is a shell with a child that do not end when told to.
 const stubborn = `
-(trap "" TERM; exec sleep 1000) &
+(trap "" TERM; exec sleep 60) &
 trap "echo told" TERM
 echo ready
 while kill -0 $! 2>/dev/null; do wait $!; done`
 
 // deaf is a shell with a child that know nothing of signals.
-const deaf = `sleep 1000 & echo ready; wait`
+const deaf = `sleep 60 & echo ready; wait`
 
 // Cut off from the ensemble, which tells nobody: the group is told, and is gone
 // when another gets the lock.
@@ -180,6 +180,9 @@ func TestRunCutOff(t *testing.T) {
 	srv := shortSessions(t)
 	r := start(t, srv, stubborn, "-timeout", "2s")
 	r.expect("ready")
+	if granted := srv.Sessions()[0].Timeout; granted != 2*time.Second {
+		t.Errorf("session timeout %v, want what -timeout asked for", granted)
+	}
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
 	r.wantGone()
@@ -193,7 +196,7 @@ func TestRunCutOffObeys(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
 	r := start(t, srv, `
-(trap "" TERM; exec sleep 1000) &
+(trap "" TERM; exec sleep 60) &
 trap "echo bye; exit 0" TERM
 echo ready
 wait`, "-timeout", "2s")
@@ -298,6 +301,21 @@ func TestRunMaxHold(t *testing.T) {
 	r.wantCode(exitLost)
 }
 
+// The delay begins with the loss: who comes then finds the lock closed.
+func TestRunLockDelay(t *testing.T) {
+	t.Parallel()
+	srv := shortSessions(t)
+	r := start(t, srv, deaf, "-lock-delay", "1h")
+	r.expect("ready")
+	if err := srv.Expire(theSession(t, srv)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantCode(exitLost)
+	r.waitGone()
+	late := start(t, srv, "echo never", "-try")
+	late.wantCode(exitBusy)
+}
+
 func TestRunForwardsSignals(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Start(t)
@@ -387,7 +405,7 @@ func TestRunKilled(t *testing.T) {
 		t.Skip("the kernel does that on Linux only")
 	}
 	srv := shortSessions(t)
-	r := start(t, srv, "echo ready; exec sleep 1000")
+	r := start(t, srv, "echo ready; exec sleep 60")
 	r.expect("ready")
 	r.cmd.Process.Kill()
 	r.waitGone()

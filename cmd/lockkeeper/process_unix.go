@@ -51,6 +51,9 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 		// Not earlier, since a command inherits what is ignored.
 		signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
 		started <- nil
+		if p.tty != nil {
+			go p.keepAwake() // ends with the command
+		}
 		cmd.Wait()
 		p.tty.takeBack()
 		close(p.done)

@@ -35,8 +35,8 @@ is SIGKILL only. The signals go to the process group that COMMAND started with,
 not to those that left it (setsid, shells with job control).
 
 The end. COMMAND's first process decides: what it leaves running in the background
-is left alone, and runs on without the lock. After a loss, all of its group are
-waited for, and killed when trust is over.
+is left alone, and runs on without the lock. After a loss, all of its
+group are waited for, and killed when trust is over.
 
 Signals. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the group, except
 those that were ignored when we were started. While we wait for the lock they end
@@ -45,8 +45,8 @@ COMMAND's first process, but not its children; elsewhere COMMAND runs on. If we
 are stopped, nobody watches: the token is what protects the resource then.
 
 Terminal. If we are in the foreground of one, COMMAND is put there instead, so it
-can read it and gets Ctrl-C itself. Ctrl-Z stops COMMAND, but the lock stays held
-and we are not stopped: continue it with kill -CONT.
+can read it and gets Ctrl-C itself. Ctrl-Z has no effect on Linux; elsewhere it stops
+COMMAND while the lock stays held: continue it with kill -CONT.
 
 Windows. COMMAND gets Ctrl-Break where it says SIGTERM or signal here, and runs in
 a job that is terminated where it says SIGKILL. The job ends with us: nothing of
@@ -181,12 +181,13 @@ func (j *job) run() error {
 	if err != nil {
 		return err
 	}
-	defer j.release(grant, sess.Timeout())
 	stop()
-	if cause := context.Cause(ctx); errors.As(cause, new(signalled)) {
-		return cause // it came just now, and the command has not been started
+	err = j.hold(ctx, grant, sess.Timeout(), grace)
+	if lost := j.release(grant, sess.Timeout()); lost != nil && exitCode(err) != exitLost {
+		// In the last moment, but the command may not have been protected to its end.
+		return lost
 	}
-	return j.hold(grant, sess.Timeout(), grace)
+	return err
 }
 
 // connect opens the session.
@@ -246,14 +247,17 @@ func heldBy(m *mutex.Mutex) string {
 	}
 	for _, c := range queue {
 		if c.Holding {
-			return fmt.Sprintf("; held by %s since %s", c.Owner, c.Since.Format(time.DateTime))
+			return fmt.Sprintf("; held by %s since %s", c.Owner, c.Since.Format(time.RFC3339))
 		}
 	}
 	return ""
 }
 
-// hold runs the command under the lock.
-func (j *job) hold(grant *recipes.Grant, timeout, grace time.Duration) error {
+// hold runs the command under the lock, unless ctx was ended by a signal.
+func (j *job) hold(ctx context.Context, grant *recipes.Grant, timeout, grace time.Duration) error {
+	if cause := context.Cause(ctx); errors.As(cause, new(signalled)) {
+		return cause
+	}
 	g := &guard{lease: grant, signals: j.signals, timeout: timeout, grace: grace}
 	if j.flags.maxHold != unset {
 		g.holdEnd = time.Now().Add(j.flags.maxHold)
@@ -276,10 +280,6 @@ func (j *job) hold(grant *recipes.Grant, timeout, grace time.Duration) error {
 	g.cmd = p
 	lost := g.watch()
 	j.log.Info("command ended", "state", cmd.ProcessState, "pid", cmd.Process.Pid)
-	if lost == nil {
-		// What was revoked in the last moment was not protected to the end.
-		lost = grant.Err()
-	}
 	if lost != nil {
 		return &failure{exitLost, fmt.Errorf("lock lost, the command was ended: %w", lost)}
 	}
@@ -290,18 +290,22 @@ func (j *job) hold(grant *recipes.Grant, timeout, grace time.Duration) error {
 }
 
 // release gives the lock up and waits for that to be confirmed, within reason:
-// closing the session does it as well, and in the end the ensemble does.
-func (j *job) release(grant *recipes.Grant, timeout time.Duration) {
+// closing the session does it as well, and in the end the ensemble does. The error
+// says that the lock was lost before.
+func (j *job) release(grant *recipes.Grant, timeout time.Duration) error {
 	ctx, stop := untilSignal(context.Background(), j.signals)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, min(timeout, 5*time.Second))
 	defer cancel()
 	switch err := grant.Release(ctx); {
-	case err == nil:
-		j.log.Info("released", "path", j.path)
-	case !errors.Is(err, recipes.ErrRevoked): // which has been told already
+	case errors.Is(err, recipes.ErrRevoked):
+		return err
+	case err != nil:
 		j.log.Warn("release not confirmed", "error", err, "free_within", timeout)
+	default:
+		j.log.Info("released", "path", j.path)
 	}
+	return nil
 }
 
 // untilSignal returns a context that the next signal ends, with a signalled
