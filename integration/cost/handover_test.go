@@ -160,8 +160,11 @@ func TestHandOverCostIsFlat(t *testing.T) {
 			bytes := per(c.BytesIn)
 			t.Logf("%.1f bytes received, %.2f requests, %.2f wake-ups per hand-over; by operation: %v",
 				bytes, per(c.Requests), per(c.WakeUps), c.ByOp)
-			if wakeUps := per(c.WakeUps); wakeUps > 1.01 {
-				t.Errorf("%.3f wake-ups per hand-over: want one", wakeUps)
+			// Whoever waits for long, on a slow machine, also watches its own node,
+			// which is one more read and one more event.
+			long := max(0, c.ByOp[opGetData]-3*handOvers)
+			if wakeUps := int(c.WakeUps) - long; wakeUps > handOvers+handOvers/100 {
+				t.Errorf("%d wake-ups for %d hand-overs: want one each", wakeUps, handOvers)
 			}
 			if listings := c.ByOp[OpChildren] + c.ByOp[OpChildren2]; listings != 0 {
 				t.Errorf("the directory was listed %d times: want never, with nobody dying", listings)

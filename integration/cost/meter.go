@@ -43,6 +43,7 @@ func (c Count) plus(d Count) Count {
 const (
 	OpChildren  = 8
 	OpChildren2 = 12
+	opGetData   = 4
 	opPing      = 11
 )
 
