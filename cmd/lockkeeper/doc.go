@@ -59,7 +59,8 @@
 //
 //	run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 //	when COMMAND has ended. Without --, the first argument that is no flag is PATH.
-//	COMMAND has our standard input, output and error, and our environment with
+//	COMMAND has our standard input, output and error, and our environment (with
+//	LOCKKEEPER_AUTH in it, if set) and
 //
 //	    LOCKKEEPER_PATH     PATH
 //	    LOCKKEEPER_TOKEN    the fencing token, in decimal: larger for every later grant

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
@@ -57,11 +56,6 @@ func (f *failure) Unwrap() error { return f.err }
 func usagef(format string, args ...any) error {
 	return &failure{exitUsage, fmt.Errorf(format, args...)}
 }
-
-// A signalled error is the cause of a context that a signal ended.
-type signalled struct{ sig os.Signal }
-
-func (s signalled) Error() string { return "ended by signal: " + s.sig.String() }
 
 // errWaitOver and errConnectOver are the causes of our own deadlines.
 var (

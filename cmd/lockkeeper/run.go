@@ -20,7 +20,8 @@ import (
 
 const runHelp = `run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 when COMMAND has ended. Without --, the first argument that is no flag is PATH.
-COMMAND has our standard input, output and error, and our environment with
+COMMAND has our standard input, output and error, and our environment (with
+LOCKKEEPER_AUTH in it, if set) and
 
     LOCKKEEPER_PATH     PATH
     LOCKKEEPER_TOKEN    the fencing token, in decimal: larger for every later grant
@@ -173,16 +174,15 @@ func (j *job) run() error {
 		return err
 	}
 	defer sess.Close()
-	grace, err := j.flags.graceWithin(sess.Timeout())
-	if err != nil {
-		return err
+	if _, err := j.flags.graceWithin(sess.Timeout()); err != nil {
+		return err // before anybody waits for long
 	}
 	grant, err := j.lock(ctx, sess)
 	if err != nil {
 		return err
 	}
 	stop()
-	err = j.hold(ctx, grant, sess.Timeout(), grace)
+	err = j.hold(ctx, grant, sess.Timeout())
 	if lost := j.release(grant, sess.Timeout()); lost != nil && exitCode(err) != exitLost {
 		// In the last moment, but the command may not have been protected to its end.
 		return lost
@@ -254,9 +254,13 @@ func heldBy(m *mutex.Mutex) string {
 }
 
 // hold runs the command under the lock, unless ctx was ended by a signal.
-func (j *job) hold(ctx context.Context, grant *recipes.Grant, timeout, grace time.Duration) error {
+func (j *job) hold(ctx context.Context, grant *recipes.Grant, timeout time.Duration) error {
 	if cause := context.Cause(ctx); errors.As(cause, new(signalled)) {
 		return cause
+	}
+	grace, err := j.flags.graceWithin(timeout)
+	if err != nil {
+		return err
 	}
 	g := &guard{lease: grant, signals: j.signals, timeout: timeout, grace: grace}
 	if j.flags.maxHold != unset {
@@ -306,27 +310,4 @@ func (j *job) release(grant *recipes.Grant, timeout time.Duration) error {
 		j.log.Info("released", "path", j.path)
 	}
 	return nil
-}
-
-// untilSignal returns a context that the next signal ends, with a signalled
-// error as its cause. Once stop has returned, signals are left to others.
-func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case s := <-signals:
-			cancel(signalled{s})
-		case <-quit:
-		}
-	}()
-	var stopped bool
-	return ctx, func() {
-		if !stopped {
-			stopped = true
-			close(quit)
-			<-done
-		}
-	}
 }
