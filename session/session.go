@@ -81,6 +81,7 @@ func (s *Session) run() {
 		retry.Reset()
 		s.adopt(l)
 		<-l.done
+		l.announce() // before there is other news
 	}
 }
 
