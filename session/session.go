@@ -82,6 +82,7 @@ func (s *Session) run() {
 		retry.Reset()
 		s.adopt(l)
 		<-l.done
+		l.announce() // before there is other news
 	}
 }
 
