@@ -60,6 +60,9 @@ func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
 	}
 	r.Died = true
 	stat, err := p.writeRecord(ctx, r)
+	if errors.Is(err, errNotOurs) {
+		return 0, nil // overwritten: nobody knows of a delay any more
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -71,36 +74,47 @@ func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
 	return r.Delay - passed, nil
 }
 
-// writeRecord writes the directory's record if the own node is still there, and
-// repeats that until the outcome is known: the same record twice does no harm.
+// writeRecord writes the directory's record if the own node is still there and
+// the record is as we know it, and repeats that until the outcome is known.
 func (p *place) writeRecord(ctx context.Context, r record) (*zk.Stat, error) {
 	for {
+		if !p.ours {
+			return nil, errNotOurs
+		}
 		res, err := p.life.Multi(ctx,
 			&zk.CheckVersionRequest{Path: p.path(), Version: -1},
-			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1})
+			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: p.written.Version})
 		switch {
 		case err == nil:
 			p.record, p.written = r, res[1].Stat
 			return res[1].Stat, nil
+		case errors.Is(err, zk.ErrBadVersion):
+			if err := p.readRecord(ctx); err != nil {
+				return nil, p.orLost(err)
+			}
+			if p.ours && p.record == r { // it was us: the answer was lost
+				return p.written, nil
+			}
 		case unknownOutcome(err) && ctx.Err() == nil && p.life.Err() == nil:
-			continue
 		default:
 			return nil, p.orLost(err)
 		}
 	}
 }
 
+var errNotOurs = fmt.Errorf("%w: a lock delay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+
 // announceDelay tells the others, before the lock is used, what is to happen if
 // this holder dies.
 func (p *place) announceDelay(ctx context.Context) error {
-	if !p.ours {
-		return fmt.Errorf("%w: LockDelay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
-	}
 	r := p.record
 	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
-	p.announced = true // whatever the outcome
-	_, err := p.writeRecord(ctx, r)
-	return err
+	p.announced, p.announcing = true, true
+	if _, err := p.writeRecord(ctx, r); err != nil {
+		return err
+	}
+	p.announcing = false
+	return nil
 }
 
 func unknownOutcome(err error) bool { return errors.Is(err, session.ErrOutcomeUnknown) }

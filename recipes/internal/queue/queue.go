@@ -42,6 +42,7 @@ type Queue struct {
 type directory struct {
 	czxid int64 // 0: unknown
 	next  int64 // a lower bound of the next sequence number
+	odd   int64 // children that are no contenders, when it was last listed
 }
 
 // New checks its arguments. Nothing is sent.
@@ -168,6 +169,11 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 			return nil, recipes.ErrConflict
 		}
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.dir.czxid == stat.Czxid {
+		q.dir.odd = int64(len(names) - len(nodes))
+	}
 	return nodes, nil
 }
 
@@ -186,7 +192,14 @@ func (q *Queue) checkRecord(data []byte) (record, error) {
 func (q *Queue) saw(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dir = directory{czxid: stat.Czxid, next: int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)}
+	if q.dir.czxid != stat.Czxid {
+		q.dir = directory{czxid: stat.Czxid}
+	}
+	q.dir.next = nextSeq(stat)
+}
+
+func nextSeq(stat *zk.Stat) int64 {
+	return int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)
 }
 
 func (q *Queue) forget() {

@@ -19,7 +19,8 @@ const missesBeforeList = 3
 // waitTurn returns nil once nobody is in the way and no lock delay runs. It does
 // what decide says until then.
 func (p *place) waitTurn(ctx context.Context, try bool) error {
-	v := newView(p.node, p.record.Released, p.q.recipe.Blocks)
+	v := newView(p.node, -1, p.q.recipe.Blocks)
+	p.believe(&v)
 	fresh := true // the record is newer than the last node found gone
 	misses := 0
 	for {
@@ -27,7 +28,7 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			if err := p.readRecord(ctx); err != nil {
 				return p.orLost(err)
 			}
-			v.released = max(v.released, p.record.Released)
+			p.believe(&v)
 			fresh = true
 		}
 		switch step, ahead := decide(v); step {
@@ -67,6 +68,20 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			}
 		}
 	}
+}
+
+// believe takes in what the record says, unless there are more contenders than
+// numbers were given from ours on: then one of them may have ours, or an earlier
+// one, and only a list can tell.
+func (p *place) believe(v *view) {
+	crowd := int64(p.written.NumChildren) - p.q.known().odd
+	if p.record.Released >= v.goneFrom-1 && crowd > nextSeq(p.written)-p.node.Seq {
+		if !v.listed {
+			v.blind = true
+		}
+		return
+	}
+	v.released = max(v.released, p.record.Released)
 }
 
 // seen reports whether n was there when it was last looked at.
