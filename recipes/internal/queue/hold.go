@@ -76,7 +76,11 @@ func (p *place) releaseOps() []any {
 	if p.announcing { // that may have changed it
 		version = -1
 	}
-	return []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
+	ops := []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
+	if p.record.Holder >= 0 || p.announcing {
+		ops = append(ops, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
+	}
+	return ops
 }
 
 // lose is called by the session when the hold is lost.

@@ -42,7 +42,7 @@ type Queue struct {
 type directory struct {
 	czxid int64 // 0: unknown
 	next  int64 // a lower bound of the next sequence number
-	odd   int64 // children that are no contenders, when it was last listed
+	odd   int64 // children of no concern to us, when it was last listed
 }
 
 // New checks its arguments. Nothing is sent.
@@ -162,17 +162,20 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	}
 	q.saw(stat)
 	var nodes []Node
+	odd := 0
 	for _, name := range names {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
 			return nil, recipes.ErrConflict
+		} else if name != keeper {
+			odd++
 		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.dir.czxid == stat.Czxid {
-		q.dir.odd = int64(len(names) - len(nodes))
+		q.dir.odd = int64(odd)
 	}
 	return nodes, nil
 }

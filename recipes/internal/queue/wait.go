@@ -75,6 +75,9 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 // one, and only a list can tell.
 func (p *place) believe(v *view) {
 	crowd := int64(p.written.NumChildren) - p.q.known().odd
+	if p.record.Holder >= 0 {
+		crowd-- // the keeper of the record
+	}
 	if p.record.Released >= v.goneFrom-1 && crowd > nextSeq(p.written)-p.node.Seq {
 		if !v.listed {
 			v.blind = true
