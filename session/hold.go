@@ -42,10 +42,13 @@ func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(
 				return nil, &Error{Op: "hold", Path: path, Reason: err}
 			}
 		}
-		if l.Remaining() < l.heartbeatInterval() {
+		// The first time, also to see that heartbeats are allowed: they read nodes
+		// that have the ACL of this one.
+		if l.Remaining() < l.Timeout()/3 || !l.mayProve.Load() {
 			if err := l.Prove(ctx, path); err != nil {
 				return nil, err
 			}
+			l.mayProve.Store(true)
 		}
 		if l.register(h) {
 			return h, nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -31,6 +32,8 @@ type Life struct {
 	conn    *zk.Conn
 	id      int64 // set before start returns
 	watches *watchTable
+
+	mayProve atomic.Bool // our nodes' ACL lets us check them
 
 	kickWatchdog, kickHeartbeat chan struct{} // capacity 1: look again
 
@@ -218,7 +221,9 @@ func (l *Life) linkDown() {
 	l.mu.Unlock()
 	revoke(strict, ErrSuspended, false)
 	kick(l.kickWatchdog)
-	l.log.Info("connection down", "trusted_for", l.Remaining())
+	if l.Err() == nil {
+		l.log.Info("connection down", "trusted_for", l.Remaining())
+	}
 	l.announce()
 }
 
