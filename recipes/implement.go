@@ -8,11 +8,12 @@ import (
 // A Hold is what stands behind a grant on the server. It is for those who write
 // a recipe; users of one never see it.
 //
-// Its methods must be safe for concurrent use and must not call back into the
-// grant while they run.
+// Its methods must be safe for concurrent use and must not call the grant's
+// methods while they run.
 type Hold interface {
 	// Remaining returns how long the hold may still be believed without news
-	// from the server. Zero or less: not any longer.
+	// from the server. Zero or less: not any longer; the grant is then revoked
+	// with ErrSessionLost, unless Remaining has revoked it with a better reason.
 	Remaining() time.Duration
 	// Verify asks the service, with the strength that it has, whether the hold
 	// is still there.

@@ -12,11 +12,20 @@ import (
 // ends with the answer, the connection or the life, and is not waited for any
 // longer than ctx allows.
 
-// attempt makes one request as soon as the connection is up. sent is false if the
-// request was certainly not handed to the client.
-func attempt[T any](ctx context.Context, l *Life, request func(c *zk.Conn) (T, error)) (v T, sent bool, err error) {
+// progress is how far a request came.
+type progress int
+
+const (
+	kept    progress = iota // the client certainly never had it
+	pending                 // the client had it, and nobody waits for it any longer
+	replied                 // the client said what became of it
+)
+
+// attempt makes one request as soon as the connection is up. Unless it is
+// replied, the error is the cause of ctx's end or the life's.
+func attempt[T any](ctx context.Context, l *Life, request func(c *zk.Conn) (T, error)) (v T, p progress, err error) {
 	if err := l.waitForLink(ctx); err != nil {
-		return v, false, err
+		return v, kept, err
 	}
 	type result struct {
 		v   T
@@ -27,15 +36,15 @@ func attempt[T any](ctx context.Context, l *Life, request func(c *zk.Conn) (T, e
 		v, err := request(l.conn)
 		answer <- result{v, err}
 	}) {
-		return v, false, l.Err()
+		return v, kept, l.Err()
 	}
 	select {
 	case r := <-answer:
-		return r.v, true, r.err
+		return r.v, replied, r.err
 	case <-ctx.Done():
-		return v, true, context.Cause(ctx)
+		return v, pending, context.Cause(ctx)
 	case <-l.ctx.Done():
-		return v, true, l.Err()
+		return v, pending, l.Err()
 	}
 }
 
@@ -67,14 +76,13 @@ func repeat[T any](ctx context.Context, l *Life, op, path string, request func(c
 	var last error
 	pause := newPause()
 	for {
-		v, _, err := attempt(ctx, l, request)
-		switch {
-		case err == nil:
-			return v, nil
-		case ctx.Err() != nil && err == context.Cause(ctx), err == l.Err():
+		v, p, err := attempt(ctx, l, request)
+		if p != replied {
 			return v, &Error{Op: op, Path: path, Reason: err, LastErr: last}
 		}
 		switch classify(err) {
+		case carriedOut:
+			return v, nil
 		case answered:
 			return v, &Error{Op: op, Path: path, Reason: err}
 		case sessionOver:
@@ -89,20 +97,19 @@ func repeat[T any](ctx context.Context, l *Life, op, path string, request func(c
 // once makes a request that must not be made twice unless the first was
 // certainly not carried out.
 func once[T any](ctx context.Context, l *Life, op, path string, request func(c *zk.Conn) (T, error)) (T, error) {
+	var last error
 	pause := newPause()
 	for {
-		v, sent, err := attempt(ctx, l, request)
-		if err == nil {
-			return v, nil
-		}
-		stopped := ctx.Err() != nil && err == context.Cause(ctx) || err == l.Err()
-		if stopped && !sent {
-			return v, &Error{Op: op, Path: path, Reason: err}
-		}
-		if stopped {
+		v, p, err := attempt(ctx, l, request)
+		switch p {
+		case kept:
+			return v, &Error{Op: op, Path: path, Reason: err, LastErr: last}
+		case pending:
 			return v, &Error{Op: op, Path: path, Reason: err, LastErr: ErrOutcomeUnknown}
 		}
 		switch classify(err) {
+		case carriedOut:
+			return v, nil
 		case answered:
 			return v, &Error{Op: op, Path: path, Reason: err}
 		case sessionOver:
@@ -111,6 +118,7 @@ func once[T any](ctx context.Context, l *Life, op, path string, request func(c *
 		case unknown:
 			return v, &Error{Op: op, Path: path, Reason: ErrOutcomeUnknown, LastErr: err}
 		}
+		last = err
 		pause.wait(ctx, l)
 	}
 }

@@ -68,8 +68,6 @@ func (l *Life) onEvent(e zk.Event) {
 		l.linkUp()
 	case e.Type == zk.EventSession && e.State == zk.StateDisconnected:
 		l.linkDown()
-	case e.Type > 0:
-		l.watches.fire(e.Path)
 	}
 }
 
@@ -90,7 +88,9 @@ type hosts struct {
 func (h *hosts) Init(servers []string) error {
 	h.servers = servers
 	h.backoff = backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(min(max(h.life.s.cfg.Timeout/20, 20*time.Millisecond), time.Second)), // a session is at stake
+		backoff.WithMaxElapsedTime(0))
 	return nil
 }
 

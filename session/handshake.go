@@ -22,7 +22,7 @@ func (w *wire) handshake() ([]byte, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("answer to the connect request: %w", r.err)
 	}
-	if err := w.life.welcome(id, timeout, w.sentAtLocked()); err != nil {
+	if err := w.life.welcome(id, timeout, w.sentAt); err != nil {
 		if id != 0 {
 			w.discard()
 		}
@@ -39,12 +39,6 @@ func (w *wire) handshake() ([]byte, error) {
 	}
 	w.SetReadDeadline(time.Time{})
 	return answer, nil
-}
-
-func (w *wire) sentAtLocked() time.Time {
-	w.life.mu.Lock()
-	defer w.life.mu.Unlock()
-	return w.sentAt
 }
 
 // welcome takes note of the ensemble's answer to our connect request: the birth
@@ -66,9 +60,10 @@ func (l *Life) welcome(id int64, timeout time.Duration, sent time.Time) error {
 		l.id = id
 		l.log = l.log.With("session", fmt.Sprintf("%#x", id))
 		l.win.open(sent, timeout)
+	} else {
+		l.win.resume(sent, timeout)
 	}
 	l.timeout = timeout
-	l.win.timeout = timeout
 	return nil
 }
 

@@ -18,6 +18,9 @@ type Hold struct {
 	farewell []any
 	lost     func(cause error, gone bool)
 	dropped  chan struct{} // closed when it is lost or dropped
+
+	cause error // why it was lost; these two are set before dropped is closed
+	gone  bool
 }
 
 // Hold starts to hold the node at path, which must belong to this session. If
@@ -25,13 +28,20 @@ type Hold struct {
 // committed request, so that what it returns may be believed for a while.
 //
 // lost is called once if the hold is lost, not later than the end of the trust
-// window, on a goroutine that must not be kept; gone says that the server has
-// nothing left to remove: the node or its session is gone, or the session's end
-// takes care of it. farewell are operations that [Session.Close] carries out
+// window, on a goroutine of its own. What follows from the loss, such as the end
+// of the life, is announced when it has returned; if it blocks, that delays
+// nobody by more than 50ms, and Close doesn't wait for it. gone says that the
+// server has nothing left to remove: the node or its session is gone, or the
+// session's end takes care of it. farewell are operations that [Session.Close] carries out
 // together with the deletion of the node.
 func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(cause error, gone bool)) (*Hold, error) {
 	h := &Hold{l: l, path: path, farewell: farewell, lost: lost, dropped: make(chan struct{})}
 	for {
+		if l.s.cfg.RevokeOnSuspend { // then nothing is held while the connection is down
+			if err := l.waitForLink(ctx); err != nil {
+				return nil, &Error{Op: "hold", Path: path, Reason: err}
+			}
+		}
 		if l.Remaining() < l.heartbeatInterval() {
 			if err := l.Prove(ctx, path); err != nil {
 				return nil, err
@@ -84,23 +94,63 @@ func (h *Hold) Verify(ctx context.Context) error {
 }
 
 // Drop ends the hold without calling lost. The node is the caller's to remove.
-func (h *Hold) Drop() { h.remove() }
+func (h *Hold) Drop() { h.remove(nil, false) }
+
+// Lost returns what lost is called with, from the moment on when Remaining is
+// zero because of it, which is before the call. The cause is nil for a hold that
+// is not lost.
+func (h *Hold) Lost() (cause error, gone bool) {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	if !isClosed(h.dropped) && h.l.ended != nil {
+		return h.l.ended, true
+	}
+	return h.cause, h.gone
+}
 
 // remove reports whether the hold was still there.
-func (h *Hold) remove() bool {
+func (h *Hold) remove(cause error, gone bool) bool {
 	h.l.mu.Lock()
 	defer h.l.mu.Unlock()
 	if isClosed(h.dropped) {
 		return false
 	}
+	h.cause, h.gone = cause, gone
 	delete(h.l.holds, h)
 	close(h.dropped)
 	return true
 }
 
-func (h *Hold) lose(cause error, gone bool) {
-	if h.remove() {
-		h.lost(cause, gone)
+func (h *Hold) lose(cause error, gone bool) { revoke([]*Hold{h}, cause, gone) }
+
+// patience is how long a callback that blocks is waited for.
+const patience = 50 * time.Millisecond
+
+// revoke ends holds and waits until their callbacks have returned, but not for
+// long.
+func revoke(holds []*Hold, cause error, gone bool) {
+	returned := make(chan struct{}, len(holds))
+	told := 0
+	for _, h := range holds {
+		if h.remove(cause, gone) {
+			told++
+			go func() { // the callback's: nobody waits for it
+				h.lost(cause, gone)
+				returned <- struct{}{}
+			}()
+		}
+	}
+	if told == 0 {
+		return
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	for range told {
+		select {
+		case <-returned:
+		case <-t.C:
+			return
+		}
 	}
 }
 

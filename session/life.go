@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +43,8 @@ type Life struct {
 	timeout   time.Duration // as granted
 	win       window
 	holds     map[*Hold]struct{}
-	round     []*Hold // those that this round of heartbeats has yet to check
+	creations map[string]*creation // under way, by their data
+	round     []*Hold              // those that this round of heartbeats has yet to check
 	lastErr   error
 }
 
@@ -54,6 +57,7 @@ func newLife(s *Session) *Life {
 		kickHeartbeat: make(chan struct{}, 1),
 		gate:          make(chan struct{}),
 		holds:         make(map[*Hold]struct{}),
+		creations:     make(map[string]*creation),
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	l.watches = newWatchTable()
@@ -115,9 +119,7 @@ func (l *Life) end(cause error) {
 	l.holds = nil
 	l.mu.Unlock()
 
-	for h := range holds {
-		h.lose(cause, true)
-	}
+	revoke(slices.Collect(maps.Keys(holds)), cause, true)
 	if cause == ErrClosed {
 		l.farewell(holds)
 	}
@@ -214,9 +216,7 @@ func (l *Life) linkDown() {
 		clear(l.holds)
 	}
 	l.mu.Unlock()
-	for _, h := range strict {
-		h.lose(ErrSuspended, false)
-	}
+	revoke(strict, ErrSuspended, false)
 	kick(l.kickWatchdog)
 	l.log.Info("connection down", "trusted_for", l.Remaining())
 	l.announce()

@@ -31,6 +31,7 @@ type Session struct {
 	last    error         // why the last attempt came to nothing
 
 	noContainers atomic.Bool // the ensemble is older than container nodes
+	noCreate2    atomic.Bool // and than the create that answers with a stat
 }
 
 // Open connects and blocks until the first server session stands (authenticated,
@@ -81,6 +82,7 @@ func (s *Session) run() {
 		retry.Reset()
 		s.adopt(l)
 		<-l.done
+		l.announce() // before there is other news
 	}
 }
 
@@ -174,7 +176,7 @@ func (s *Session) Realm() string { return s.cfg.realm() }
 
 // Close revokes what is held (with ErrClosed), gives it up on the server in
 // order, ends the server session, and waits for every goroutine that the session
-// started. It takes a few round trips on a healthy connection, and about a second
+// started, except callbacks that don't return. It takes a few round trips on a healthy connection, and about a second
 // on one that does not answer: then the ensemble removes what is left when the
 // session's timeout is over. Calls that wait return ErrClosed. Close is
 // idempotent, also when called at the same time, and returns nil.

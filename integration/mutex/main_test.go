@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // patience bounds what has to happen some time. It is there to say which wait
 // never ended, and decides about nothing else.
-const patience = 2 * time.Minute
+const patience = time.Minute
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()

@@ -32,7 +32,12 @@ func handsOver(t *testing.T, holder, waiter *mutex.Mutex, cut func()) (lead time
 	if isOpen(held) {
 		t.Errorf("token %v was granted while the cut-off holder still had token %v", g.Token(), held.Token())
 	}
-	end := <-ended
+	var end time.Time
+	select {
+	case end = <-ended:
+	case <-bounded(t).Done():
+		t.Fatal("the cut-off holder's grant does not end")
+	}
 	t.Logf("holder's grant over %v after the cut, next grant after %v: lead %v", end.Sub(start), granted.Sub(start), granted.Sub(end))
 	if err := held.Err(); !errors.Is(err, recipes.ErrRevoked) || !errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("holder's grant ended with %v", err)

@@ -101,6 +101,7 @@ func (p *place) announceDelay(ctx context.Context) error {
 	}
 	r := p.record
 	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
+	p.announced = true // whatever the outcome
 	_, err := p.writeRecord(ctx, r)
 	return err
 }

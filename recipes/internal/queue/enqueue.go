@@ -19,13 +19,15 @@ type place struct {
 	node   Node
 	prefix string   // of the names in this directory
 	czxid  int64    // of this directory
-	own    *zk.Stat // of the node: proof that it is there and ours; nil before that
+	own    *zk.Stat // of the node: proof that it was there and ours
 	guard  *session.Watch
 
 	record  record
 	written *zk.Stat // the directory's, when record was read
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
+
+	announced bool // the record may say that we hold, with a lock delay
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -52,19 +54,22 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			continue
 		}
 		p := &place{q: q, life: life, prefix: prefix(dir.czxid, k.Text), czxid: dir.czxid}
-		path, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
 		}
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil, errWentBack
+		}
 		if err != nil {
 			return nil, err
 		}
-		err = p.settle(ctx, path, dir)
+		err = p.settle(ctx, node)
 		if err == nil {
 			return p, nil
 		}
-		life.Remove(path, nil, func(error) {})
+		life.Remove(node.Path, nil, func(error) {})
 		if !errors.Is(err, errMisplaced) {
 			return nil, err
 		}
@@ -72,6 +77,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 	}
 	return nil, fmt.Errorf("%w, %d times in a row", errMisplaced, enqueueTries)
 }
+
+var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
 
 // directory returns what is known of the lock directory, reading or making it if
 // nothing is.
@@ -135,20 +142,14 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	return nil
 }
 
-// settle takes in the name that the server gave, and reads the directory's
-// record. If the lock looks free, it reads the own node at the same time.
-func (p *place) settle(ctx context.Context, path string, dir directory) error {
-	node, good := parse(strings.TrimPrefix(path, p.q.path+"/"), p.q.recipe.Keywords)
+// settle takes in what came of the creation.
+func (p *place) settle(ctx context.Context, made *session.Created) error {
+	node, good := parse(strings.TrimPrefix(made.Path, p.q.path+"/"), p.q.recipe.Keywords)
 	if !good {
-		return fmt.Errorf("the server named a contender %q", path)
+		return fmt.Errorf("the server named a contender %q", made.Path)
 	}
-	p.node = node
-	var err error
-	if dir.children <= 1 && node.Seq < dir.next+4 { // few, and few have come since
-		err = p.look(ctx)
-	} else {
-		err = p.readRecord(ctx)
-	}
+	p.node, p.own = node, made.Stat
+	err := p.takeRecord(made.Parent, made.ParentStat)
 	switch {
 	case errors.Is(err, errPlaceLost):
 		return errMisplaced // removed under our hands: once more
@@ -156,6 +157,16 @@ func (p *place) settle(ctx context.Context, path string, dir directory) error {
 		return err
 	case node.Seq >= seqLimit:
 		return recipes.ErrExhausted
+	case p.record.Released >= node.Seq:
+		// Later ones have come and gone: either the own node was removed, or the
+		// counter has gone back, as some servers' does when the leader changes, and
+		// nobody can tell who came first.
+		if err := p.prove(ctx); errors.Is(err, errPlaceLost) {
+			return errMisplaced
+		} else if err != nil {
+			return err
+		}
+		return errWentBack
 	}
 	return nil
 }
@@ -192,6 +203,10 @@ func (p *place) readRecord(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.takeRecord(data, stat)
+}
+
+func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 	if stat.Czxid != p.czxid {
 		return errPlaceLost
 	}
@@ -200,15 +215,21 @@ func (p *place) readRecord(ctx context.Context) error {
 		return err
 	}
 	_, p.ours = parseRecord(data)
-	p.record, p.written = r, stat
+	p.record, p.written = r.in(stat.Czxid), stat
 	p.record.Recipe = p.q.recipe.Name
 	p.q.note(stat)
 	return nil
 }
 
-// leave removes the node, in the background, until that is certain.
+// leave removes the node, in the background, until that is certain. One that has
+// announced a lock delay leaves as if it had held, so that it is not taken for a
+// holder that died.
 func (p *place) leave() {
-	p.life.Remove(p.path(), nil, func(err error) {
+	var ops []any
+	if p.announced {
+		ops = p.releaseOps()
+	}
+	p.life.Remove(p.path(), ops, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

@@ -69,7 +69,7 @@ func (p *place) releaseOps() []any {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
-	r.Released = p.node.Seq
+	r.Dir, r.Released = p.written.Czxid, p.node.Seq
 	return []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1}}
 }
 
@@ -87,8 +87,17 @@ func (h *hold) lose(cause error, gone bool) {
 	}
 }
 
-// Remaining implements recipes.Hold.
-func (h *hold) Remaining() time.Duration { return h.held.Remaining() }
+// Remaining implements recipes.Hold. The session may know why the hold is over
+// before it has told us: then the grant ends with that reason.
+func (h *hold) Remaining() time.Duration {
+	left := h.held.Remaining()
+	if left <= 0 {
+		if cause, gone := h.held.Lost(); cause != nil {
+			h.lose(cause, gone)
+		}
+	}
+	return left
+}
 
 // Verify implements recipes.Hold.
 func (h *hold) Verify(ctx context.Context) error {

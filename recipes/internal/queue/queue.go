@@ -40,9 +40,8 @@ type Queue struct {
 
 // A directory is what was last seen of the lock directory.
 type directory struct {
-	czxid    int64 // 0: unknown
-	next     int64 // a lower bound of the next sequence number
-	children int32 // how many there were
+	czxid int64 // 0: unknown
+	next  int64 // a lower bound of the next sequence number
 }
 
 // New checks its arguments. Nothing is sent.
@@ -143,7 +142,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, k.Text), r.Released+1)
+	next := nameAt(prefix(stat.Czxid, k.Text), r.in(stat.Czxid).Released+1)
 	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
 		return holder != nil, err
 	}
@@ -188,9 +187,8 @@ func (q *Queue) note(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dir = directory{
-		czxid:    stat.Czxid,
-		next:     int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2),
-		children: stat.NumChildren,
+		czxid: stat.Czxid,
+		next:  int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2),
 	}
 }
 

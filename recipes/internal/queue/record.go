@@ -8,12 +8,14 @@ import (
 )
 
 // A record is what a lock directory's data says. It is text, so that people can
-// read it: "lockkeeper mutex released=41".
+// read it: "lockkeeper mutex dir=3201 released=41". The numbers count only in the
+// directory that they were written for: a copy of it begins anew.
 //
 // It is written by one contender at a time, the one that holds or is first in
 // line, in transactions that fail if its node is gone.
 type record struct {
 	Recipe   string // "" in a directory that somebody else made
+	Dir      int64  // czxid of the directory whose numbers these are; 0: there are none
 	Released int64  // sequence number of the last holder that released; -1: none
 	// Those below matter for a lock delay.
 	Holder int64         // sequence number of the holder that asked for a delay; -1: none
@@ -46,6 +48,8 @@ func parseRecord(data []byte) (r record, ours bool) {
 			continue
 		}
 		switch key {
+		case "dir":
+			r.Dir = n
 		case "released":
 			r.Released = n
 		case "holder":
@@ -64,6 +68,9 @@ func parseRecord(data []byte) (r record, ours bool) {
 func (r record) encode() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", recordMark, r.Recipe)
+	if r.Dir > 0 {
+		fmt.Fprintf(&b, " dir=%d", r.Dir)
+	}
 	if r.Released >= 0 {
 		fmt.Fprintf(&b, " released=%d", r.Released)
 	}
@@ -77,6 +84,16 @@ func (r record) encode() []byte {
 		fmt.Fprintf(&b, " since=%d", r.Since)
 	}
 	return []byte(b.String())
+}
+
+// in returns what r says in the directory with this czxid.
+func (r record) in(czxid int64) record {
+	if r.Dir == czxid {
+		return r
+	}
+	n := newRecord(r.Recipe)
+	n.Dir = czxid
+	return n
 }
 
 // died reports whether a holder that asked for a lock delay left without a

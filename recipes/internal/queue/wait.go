@@ -44,10 +44,6 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 		}
 		switch step, ahead := decide(v); step {
 		case grant:
-			if p.own == nil {
-				fresh = false
-				continue
-			}
 			return p.sitOutDelay(ctx, try)
 
 		case list:
@@ -71,17 +67,10 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 				continue
 			case err != nil:
 				return err
-			case ahead.Seq == p.node.Seq:
-				behind, err := p.isBehind(ctx, w.Stat)
-				if err != nil {
-					return err
-				}
-				if behind {
-					v.gone(ahead, true)
-					continue
-				}
-			}
-			if try {
+			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
+				v.gone(ahead, true) // the same number, but it came after us
+				continue
+			case try:
 				return recipes.ErrBusy
 			}
 			p.saw = ahead
@@ -91,17 +80,6 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			misses, fresh = 0, false
 		}
 	}
-}
-
-// isBehind decides between two contenders with the same sequence number: the one
-// that was made first is ahead.
-func (p *place) isBehind(ctx context.Context, other *zk.Stat) (bool, error) {
-	if p.own == nil {
-		if err := p.prove(ctx); err != nil {
-			return false, err
-		}
-	}
-	return other.Czxid > p.own.Czxid, nil
 }
 
 // list takes in who is in the directory now.
