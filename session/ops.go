@@ -49,7 +49,8 @@ func (l *Life) Children(ctx context.Context, path string) ([]string, *zk.Stat, e
 }
 
 // Multi carries out all ops or none, once. The ops are those of zk.Conn.Multi,
-// with paths below the chroot; they are not changed. If no answer came, the
+// with paths below the chroot, and Config.ACL where a create has none; they are not
+// changed. If no answer came, the
 // reason is ErrOutcomeUnknown, or LastErr is where ctx or the life ended first.
 func (l *Life) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	full := make([]any, len(ops))
@@ -90,6 +91,9 @@ func (l *Life) below(op any) (any, error) {
 	case *zk.CreateRequest:
 		c := *o
 		c.Path = l.Full(o.Path)
+		if len(c.Acl) == 0 {
+			c.Acl = l.s.cfg.ACL
+		}
 		return &c, nil
 	case *zk.DeleteRequest:
 		c := *o

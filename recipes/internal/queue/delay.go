@@ -17,6 +17,16 @@ import (
 // record, notes it there with the server's time, and waits. So a waiter that gave
 // up is never taken for a holder that died, the delay is counted once, by one
 // clock, and those who queue later need not begin it anew.
+//
+// The record must outlast a time when nobody is in line, in which the server
+// would remove the directory. So as long as the record names a holder there is
+// one more child, which is made and removed in the same transactions.
+
+// keeper is that child's name. Libraries that take every child for a contender
+// see it as the last in line.
+const keeper = "delay-2147483647"
+
+func (p *place) keeper() string { return p.q.path + "/" + keeper }
 
 // sitOutDelay waits until no lock delay runs. Its caller is first in line, and
 // has read the record since.
@@ -60,6 +70,9 @@ func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
 	}
 	r.Died = true
 	stat, err := p.writeRecord(ctx, r)
+	if errors.Is(err, errNotOurs) {
+		return 0, nil // overwritten: nobody knows of a delay any more
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -71,19 +84,28 @@ func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
 	return r.Delay - passed, nil
 }
 
-// writeRecord writes the directory's record if the own node is still there, and
-// repeats that until the outcome is known: the same record twice does no harm.
-func (p *place) writeRecord(ctx context.Context, r record) (*zk.Stat, error) {
+// writeRecord writes the directory's record if the own node is still there and
+// the record is as we know it, and repeats that until the outcome is known.
+func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Stat, error) {
 	for {
-		res, err := p.life.Multi(ctx,
+		if !p.ours {
+			return nil, errNotOurs
+		}
+		res, err := p.life.Multi(ctx, append([]any{
 			&zk.CheckVersionRequest{Path: p.path(), Version: -1},
-			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1})
+			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: p.written.Version}}, with...)...)
 		switch {
 		case err == nil:
 			p.record, p.written = r, res[1].Stat
 			return res[1].Stat, nil
+		case errors.Is(err, zk.ErrBadVersion):
+			if err := p.readRecord(ctx); err != nil {
+				return nil, err
+			}
+			if p.ours && p.record == r { // it was us: the answer was lost
+				return p.written, nil
+			}
 		case unknownOutcome(err) && ctx.Err() == nil && p.life.Err() == nil:
-			continue
 		default:
 			if errors.Is(err, zk.ErrNoNode) {
 				err = errPlaceLost
@@ -93,16 +115,25 @@ func (p *place) writeRecord(ctx context.Context, r record) (*zk.Stat, error) {
 	}
 }
 
+var errNotOurs = fmt.Errorf("%w: a lock delay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+
 // announceDelay tells the others, before the lock is used, what is to happen if
 // this holder dies.
 func (p *place) announceDelay(ctx context.Context) error {
-	if !p.ours {
-		return fmt.Errorf("%w: LockDelay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+	var keep []any
+	if p.record.Holder < 0 {
+		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
 	}
 	r := p.record
 	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
-	p.announced = true // whatever the outcome
-	_, err := p.writeRecord(ctx, r)
+	p.announced, p.announcing = true, true
+	_, err := p.writeRecord(ctx, r, keep...)
+	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory
+		_, err = p.writeRecord(ctx, r)
+	}
+	if err == nil {
+		p.announcing = false
+	}
 	return err
 }
 

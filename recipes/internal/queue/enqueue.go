@@ -27,7 +27,8 @@ type place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
-	announced bool // the record may say that we hold, with a lock delay
+	announced  bool // the record may say that we hold, with a lock delay
+	announcing bool // whether it does is not known
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }

@@ -41,6 +41,8 @@ func translate(err error) error {
 		return wrap(recipes.ErrNodeDeleted)
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
 		return wrap(recipes.ErrPermission)
+	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
+		return wrap(recipes.ErrConflict)
 	}
 	return err
 }

@@ -63,14 +63,23 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 }
 
 // releaseOps are what goes with the deletion of the node at a release: the mark
-// by which the next in line knows that the holder released.
+// by which the next in line knows that the holder released. Where the record has
+// changed since we read it, somebody else has put data there, and it is left.
 func (p *place) releaseOps() []any {
 	if !p.ours {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
 	r.Dir, r.Released = p.written.Czxid, p.node.Seq
-	return []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1}}
+	version := p.written.Version
+	if p.announcing { // that may have changed it
+		version = -1
+	}
+	ops := []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
+	if p.record.Holder >= 0 || p.announcing {
+		ops = append(ops, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
+	}
+	return ops
 }
 
 // lose is called by the session when the hold is lost.

@@ -42,6 +42,7 @@ type Queue struct {
 type directory struct {
 	czxid int64 // 0: unknown
 	next  int64 // a lower bound of the next sequence number
+	odd   int64 // children of no concern to us, when it was last listed
 }
 
 // New checks its arguments. Nothing is sent.
@@ -161,12 +162,20 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	}
 	q.note(stat)
 	var nodes []Node
+	odd := 0
 	for _, name := range names {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
 			return nil, recipes.ErrConflict
+		} else if name != keeper {
+			odd++
 		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.dir.czxid == stat.Czxid {
+		q.dir.odd = int64(odd)
 	}
 	return nodes, nil
 }
@@ -186,10 +195,14 @@ func (q *Queue) checkRecord(data []byte) (record, error) {
 func (q *Queue) note(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dir = directory{
-		czxid: stat.Czxid,
-		next:  int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2),
+	if q.dir.czxid != stat.Czxid {
+		q.dir = directory{czxid: stat.Czxid}
 	}
+	q.dir.next = nextSeq(stat)
+}
+
+func nextSeq(stat *zk.Stat) int64 {
+	return int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)
 }
 
 func (q *Queue) forget() {

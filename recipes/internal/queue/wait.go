@@ -31,7 +31,8 @@ const (
 // waitTurn returns nil once nobody is in the way, no lock delay runs, and the own
 // node was seen to be there. It does what decide says until then.
 func (p *place) waitTurn(ctx context.Context, try bool) error {
-	v := newView(p.node, p.record.Released, p.q.recipe.Blocks)
+	v := newView(p.node, -1, p.q.recipe.Blocks)
+	p.believe(&v)
 	fresh := true // record and own node were read after the last node was found gone
 	misses := 0
 	for {
@@ -39,7 +40,7 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			if err := p.look(ctx); err != nil {
 				return err
 			}
-			v.released = max(v.released, p.record.Released)
+			p.believe(&v)
 			fresh = true
 		}
 		switch step, ahead := decide(v); step {
@@ -80,6 +81,23 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			misses, fresh = 0, false
 		}
 	}
+}
+
+// believe takes in what the record says, unless there are more contenders than
+// numbers were given from ours on: then one of them may have ours, or an earlier
+// one, and only a list can tell.
+func (p *place) believe(v *view) {
+	crowd := int64(p.written.NumChildren) - p.q.known().odd
+	if p.record.Holder >= 0 {
+		crowd-- // the keeper of the record
+	}
+	if p.record.Released >= v.goneFrom-1 && crowd > nextSeq(p.written)-p.node.Seq {
+		if !v.listed {
+			v.blind = true
+		}
+		return
+	}
+	v.released = max(v.released, p.record.Released)
 }
 
 // list takes in who is in the directory now.
