@@ -95,8 +95,8 @@ func (f *runFlags) check() error {
 }
 
 // graceWithin returns the grace for a session with that timeout. The trust
-// window of a healthy session goes down to 0.45 of the timeout between two
-// heartbeats, and one commit brings it to 0.36 in the worst case, so more than a
+// window of a healthy session goes down to 0.43 of the timeout between two
+// heartbeats, and one commit brings it to 0.35 in the worst case, so more than a
 // third would end commands for nothing.
 func (f *runFlags) graceWithin(timeout time.Duration) (time.Duration, error) {
 	if f.grace == unset {

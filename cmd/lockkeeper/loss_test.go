@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd || netbsd || openbsd
 
 package main
 
@@ -45,8 +45,8 @@ func TestRunCutOff(t *testing.T) {
 	r.wantCode(exitLost)
 }
 
-// The same for one that ends when told to: it can say good-bye, and the rest of
-// its group is swept.
+// The same for one that ends when told to, even though it was stopped: it can say
+// good-bye, and the rest of its group is swept.
 func TestRunCutOffObeys(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
@@ -54,6 +54,7 @@ func TestRunCutOffObeys(t *testing.T) {
 (trap "" TERM; exec sleep 60) &
 trap "echo bye; exit 0" TERM
 echo ready
+kill -STOP $$
 wait`, "-timeout", "2s")
 	r.expect("ready")
 	srv.BlackHole(theSession(t, srv), zktest.Both)

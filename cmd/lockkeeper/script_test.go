@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd || netbsd || openbsd
 
 // The scripts and the tests of loss need a shell and process groups.
 
