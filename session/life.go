@@ -48,7 +48,6 @@ type Life struct {
 	holds     map[*Hold]struct{}
 	creations map[string]*creation // under way, by their data
 	round     []*Hold              // those that this round of heartbeats has yet to check
-	lastErr   error
 }
 
 func newLife(s *Session) *Life {
