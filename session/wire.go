@@ -295,7 +295,6 @@ func (r *reader) string() string { return string(r.take(int(r.int32()))) }
 type frameWriter struct{ b []byte }
 
 func (f *frameWriter) int32(v int32)   { f.b = binary.BigEndian.AppendUint32(f.b, uint32(v)) }
-func (f *frameWriter) int64(v int64)   { f.b = binary.BigEndian.AppendUint64(f.b, uint64(v)) }
 func (f *frameWriter) string(s string) { f.int32(int32(len(s))); f.b = append(f.b, s...) }
 
 // frame returns what was written with its length in front.

@@ -198,7 +198,7 @@ func TestWipe(t *testing.T) {
 		if how := back.closed(); how != "closed" {
 			t.Errorf("a client that has seen zxid %d: %s", c.zxid, how)
 		}
-		if c = rawSession(t, s); s.Zxid() != 1 {
+		if rawSession(t, s); s.Zxid() != 1 {
 			t.Errorf("zxid %d", s.Zxid())
 		}
 		time.Sleep(time.Minute) // alarms of wiped sessions mustn't ring
