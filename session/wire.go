@@ -41,6 +41,12 @@ type wire struct {
 	asked     map[int32]watchKey
 	armed     map[watchKey]struct{} // watches that this connection has
 	creations map[int32]*creation
+
+	// See ghost.go.
+	closeOnce     sync.Once
+	asksToClose   chan struct{} // closed when closeXid is set
+	closeXid      int32
+	answeredClose bool
 }
 
 const (
@@ -67,6 +73,8 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 		asked:     make(map[int32]watchKey),
 		armed:     make(map[watchKey]struct{}),
 		creations: make(map[int32]*creation),
+
+		asksToClose: make(chan struct{}),
 	}
 	l.mu.Lock()
 	l.wire = w
@@ -93,16 +101,23 @@ func (w *wire) Write(frame []byte) (int, error) {
 // Read hands out whole frames one after the other, however little is asked for.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.out) == 0 {
-		if w.broken != nil {
-			return 0, w.broken
-		}
 		var frame []byte
 		var err error
-		if !w.greeted {
-			frame, err = w.handshake()
-			w.greeted = true
-		} else if frame, err = w.readFrame(); err == nil {
-			w.noteReply(frame[4:])
+		switch {
+		case w.broken != nil && w.life.Err() == nil:
+			return 0, w.broken
+		case w.broken != nil:
+			if frame, err = w.ghost(); err != nil {
+				return 0, err
+			}
+		case !w.greeted:
+			if frame, err = w.handshake(); err == nil {
+				w.greeted = true
+			}
+		default:
+			if frame, err = w.readFrame(); err == nil {
+				w.noteReply(frame[4:])
+			}
 		}
 		if err != nil {
 			w.Conn.Close()
@@ -173,6 +188,8 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 			send[len(send)-1] = 1
 			w.asked[xid] = key
 		}
+	case opCloseSession:
+		w.noteClose(xid)
 	case opCreate:
 		r.string() // path
 		if c := w.life.creationOf(r.string()); r.err == nil && c != nil {
@@ -295,6 +312,7 @@ func (r *reader) string() string { return string(r.take(int(r.int32()))) }
 type frameWriter struct{ b []byte }
 
 func (f *frameWriter) int32(v int32)   { f.b = binary.BigEndian.AppendUint32(f.b, uint32(v)) }
+func (f *frameWriter) int64(v int64)   { f.b = binary.BigEndian.AppendUint64(f.b, uint64(v)) }
 func (f *frameWriter) string(s string) { f.int32(int32(len(s))); f.b = append(f.b, s...) }
 
 // frame returns what was written with its length in front.
