@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,8 +107,14 @@ func (l *Life) below(op any) (any, error) {
 	return nil, invalidf("operation %T: want *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest", op)
 }
 
-// Full returns path with the chroot before it, as other clients see it.
-func (l *Life) Full(path string) string { return l.s.cfg.Chroot + path }
+// Full returns path with the chroot before it, as other clients see it. The path
+// "/" is the chroot itself.
+func (l *Life) Full(path string) string {
+	if path == "/" || path == "" {
+		return cmp.Or(l.s.cfg.Chroot, "/")
+	}
+	return l.s.cfg.Chroot + path
+}
 
 // cut takes the chroot away.
 func (l *Life) cut(path string) string { return strings.TrimPrefix(path, l.s.cfg.Chroot) }

@@ -51,7 +51,8 @@ type creation struct {
 	err  error
 
 	mu        sync.Mutex
-	abandoned bool
+	settled   bool // made is closed
+	abandoned bool // nobody wants the node
 	last      error
 }
 
@@ -86,11 +87,22 @@ func (j *creation) failed(err error) {
 func (j *creation) deliver(path string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.path, j.err = path, err
-	close(j.made)
+	if !j.settled {
+		j.settled, j.path, j.err = true, path, err
+		close(j.made)
+	}
 	if j.abandoned && path != "" {
 		j.l.Remove(path, nil, func(error) {})
 	}
+}
+
+// despair tells the caller that the outcome can't be found out at present. The
+// search goes on without him.
+func (j *creation) despair(err error) {
+	j.deliver("", &Error{Op: "create", Path: j.prefix, Reason: err, LastErr: ErrOutcomeUnknown})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.abandoned = true
 }
 
 func (j *creation) run() {
@@ -119,9 +131,8 @@ func (j *creation) run() {
 			l.end(ErrExpired)
 		case unknown:
 			j.failed(err)
-			path, err := j.find()
-			if err != nil || path != "" {
-				j.deliver(path, err)
+			if path := j.find(); path != "" {
+				j.deliver(path, nil)
 				return
 			}
 		}
@@ -129,47 +140,57 @@ func (j *creation) run() {
 	}
 }
 
-// find looks for the node among the children: after a sync, so that a server
+// find looks for the node until it is certain whether it is there; "" if it is
+// not, or if the life is over.
+func (j *creation) find() string {
+	pause := newPause()
+	for {
+		path, err := j.look()
+		if err == nil || j.l.Err() != nil {
+			return path
+		}
+		if errors.Is(err, zk.ErrNoAuth) {
+			j.despair(zk.ErrNoAuth)
+		}
+		j.failed(err)
+		pause.wait(j.l.ctx, j.l)
+	}
+}
+
+// look looks for the node among the children: after a sync, so that a server
 // that lags can't hide it, and on the connection on which the create would go
 // out again. It returns "" if the node is certainly not there.
-func (j *creation) find() (string, error) {
+func (j *creation) look() (string, error) {
 	l := j.l
 	dir := parentOf(j.prefix)
 	base := j.prefix[len(dir)+1:]
-search:
-	for {
-		if _, err := repeat(l.ctx, l, "sync", dir, func(c *zk.Conn) (string, error) { return c.Sync(l.Full(dir)) }); err != nil {
-			return "", err
-		}
-		names, _, err := l.Children(l.ctx, dir)
-		if errors.Is(err, zk.ErrNoNode) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		for _, name := range names {
-			if !strings.HasPrefix(name, base) {
-				continue
-			}
-			data, stat, err := l.Get(l.ctx, dir+"/"+name)
-			switch {
-			case errors.Is(err, zk.ErrNoNode):
-				continue // somebody else's, gone by now; ours would have no reason to go
-			case errors.Is(err, zk.ErrNoAuth):
-				continue // not ours: we may read what we make
-			case err != nil:
-				if l.Err() != nil {
-					return "", err
-				}
-				continue search
-			}
-			if stat.EphemeralOwner == l.id && bytes.Equal(data, j.data) {
-				return dir + "/" + name, nil
-			}
-		}
+	if _, err := repeat(l.ctx, l, "sync", dir, func(c *zk.Conn) (string, error) { return c.Sync(l.Full(dir)) }); err != nil {
+		return "", err
+	}
+	names, _, err := l.Children(l.ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
 		return "", nil
 	}
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, base) {
+			continue
+		}
+		data, stat, err := l.Get(l.ctx, dir+"/"+name)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			// somebody else's, gone by now; ours would have no reason to go
+		case errors.Is(err, zk.ErrNoAuth):
+			// not ours: we may read what we make
+		case err != nil:
+			return "", err
+		case stat.EphemeralOwner == l.id && bytes.Equal(data, j.data):
+			return dir + "/" + name, nil
+		}
+	}
+	return "", nil
 }
 
 // Remove deletes a node in the background, repeating it until the server says
