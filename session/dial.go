@@ -18,10 +18,10 @@ import (
 // or the life ends.
 func (l *Life) dial() error {
 	cfg := l.s.cfg
-	hosts := &hosts{life: l}
+	l.hosts = &hosts{life: l, idle: make(chan struct{})}
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
-		zk.WithDialer(hosts.dial),
-		zk.WithHostProvider(hosts),
+		zk.WithDialer(l.hosts.dial),
+		zk.WithHostProvider(l.hosts),
 		zk.WithEventCallback(l.onEvent),
 		zk.WithLogger(clientLog{l.log}),
 		zk.WithLogInfo(false),
@@ -38,7 +38,7 @@ func (l *Life) dial() error {
 	case <-l.firstGate():
 		return nil
 	case <-l.done:
-		l.abort()
+		l.hangUp()
 		return l.Err()
 	}
 }
@@ -49,15 +49,39 @@ func (l *Life) firstGate() <-chan struct{} {
 	return l.gate
 }
 
-// abort closes a client that never got a session.
-func (l *Life) abort() {
+// hangUp closes the client of a life that has ended, and with it the server
+// session. It takes a second at most: the client waits that long for an answer,
+// and for one that nobody is left to give if its loop ends before it has queued
+// the request.
+func (l *Life) hangUp() {
 	l.mu.Lock()
-	w := l.wire
+	w, up := l.wire, l.connected
 	l.mu.Unlock()
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	if !up {
+		if w != nil {
+			w.closeSession() // the handshake may have got so far
+			w.Close()
+		}
+		select {
+		case <-l.hosts.idle:
+		case <-t.C:
+		}
+	}
+	closed := make(chan struct{})
+	go func() { // ends with the client's loop, or after a second
+		l.conn.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-t.C:
+	}
 	if w != nil {
 		w.Close()
 	}
-	l.conn.Close()
+	<-closed
 }
 
 // onEvent is called by the client's goroutines, in the order of what happens on
@@ -68,6 +92,9 @@ func (l *Life) onEvent(e zk.Event) {
 		l.linkUp()
 	case e.Type == zk.EventSession && e.State == zk.StateDisconnected:
 		l.linkDown()
+		if l.ctx.Err() != nil {
+			time.Sleep(time.Millisecond) // see hangUp: so that Close can queue its request
+		}
 	case e.Type > 0:
 		l.watches.fire(e.Path)
 	}
@@ -79,6 +106,7 @@ func (l *Life) onEvent(e zk.Event) {
 type hosts struct {
 	life    *Life
 	servers []string
+	idle    chan struct{} // closed when the client looks for a server in vain, the life being over
 
 	mu      sync.Mutex
 	next    int
@@ -105,7 +133,11 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	return server, h.life.ctx.Err() != nil
+	over := h.life.ctx.Err() != nil
+	if over && !isClosed(h.idle) {
+		close(h.idle)
+	}
+	return server, over
 }
 
 // Connected implements zk.HostProvider.

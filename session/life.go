@@ -29,6 +29,7 @@ type Life struct {
 	wg   sync.WaitGroup
 
 	conn    *zk.Conn
+	hosts   *hosts
 	id      int64 // set before start returns
 	watches *watchTable
 
@@ -130,24 +131,7 @@ func (l *Life) end(cause error) {
 // bury closes the connection of an ended life and waits for what it started.
 func (l *Life) bury() {
 	<-l.ctx.Done()
-	closed := make(chan struct{})
-	go func() { // ends within about a second: see below
-		l.conn.Close() // asks the ensemble to end the session, if it can be reached
-		close(closed)
-	}()
-	t := time.NewTimer(time.Second)
-	select {
-	case <-closed:
-	case <-t.C:
-	}
-	t.Stop()
-	l.mu.Lock()
-	w := l.wire
-	l.mu.Unlock()
-	if w != nil {
-		w.Close() // ends the client's loops, and with them Close
-	}
-	<-closed
+	l.hangUp()
 	l.wg.Wait()
 }
 
