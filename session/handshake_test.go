@@ -151,12 +151,12 @@ func TestCredentialsComeBeforeAnythingElse(t *testing.T) {
 			t.Errorf("requests %v", got)
 		}
 		for round := range 20 {
+			seen.take()
 			if round%2 == 0 {
 				srv.Cut(0)
 			} else {
 				srv.Expire(s.ID())
 			}
-			seen.take()
 			var wg sync.WaitGroup
 			for range 5 { // requests that wait for the connection
 				wg.Go(func() {
