@@ -103,7 +103,7 @@ func (w *wire) Read(p []byte) (int, error) {
 			frame, err = w.handshake()
 			w.greeted = true
 		} else if frame, err = w.readFrame(); err == nil {
-			w.noteReply(frame[4:])
+			err = w.noteReply(frame[4:])
 		}
 		if err != nil {
 			w.Conn.Close()
@@ -178,10 +178,13 @@ func (w *wire) noteRequest(frame []byte) {
 }
 
 // noteReply keeps track of what has arrived at the server, and of which watches
-// the client has.
-func (w *wire) noteReply(body []byte) {
+// the client has. The client panics at a reply without a whole header.
+func (w *wire) noteReply(body []byte) error {
 	r := reader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
+	if r.err != nil {
+		return fmt.Errorf("reply of %d bytes: %w", len(body), r.err)
+	}
 	if xid != xidEvent { // which answers nothing that we sent
 		w.life.mu.Lock()
 		w.life.win.answered(xid, time.Now())
@@ -191,13 +194,16 @@ func (w *wire) noteReply(body []byte) {
 	defer w.mu.Unlock()
 	if xid == xidEvent {
 		event, _, path := r.int32(), r.int32(), r.string()
+		if r.err != nil {
+			return fmt.Errorf("event: %w", r.err)
+		}
 		if event != eventChildren {
 			delete(w.armed, watchKey{path, eventData})
 		}
 		if event == eventChildren || event == 2 { // deleted: both kinds
 			delete(w.armed, watchKey{path, eventChildren})
 		}
-		return
+		return nil
 	}
 	if k, ok := w.asked[xid]; ok {
 		delete(w.asked, xid)
@@ -205,6 +211,7 @@ func (w *wire) noteReply(body []byte) {
 			w.armed[k] = struct{}{}
 		}
 	}
+	return nil
 }
 
 // farewellEvents returns an event for each watch that is lost with the connection.
