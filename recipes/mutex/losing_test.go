@@ -250,3 +250,34 @@ func TestSessionIsClosedWhileHolding(t *testing.T) {
 		})
 	}
 }
+
+// The strict policy: a suspended connection is a loss, and the lock is given up
+// as soon as the server can be reached.
+func TestStrictPolicy(t *testing.T) {
+	for _, delay := range []bool{false, true} {
+		locktest.Run(t, func(e *locktest.Env) {
+			s := e.Open(func(c *session.Config) { c.RevokeOnSuspend = true })
+			var opts []recipes.Option
+			if delay {
+				opts = append(opts, recipes.LockDelay(time.Minute))
+			}
+			m := e.Mutex(s, opts...)
+			g := e.Lock(m)
+			next := e.Start(e.New().Lock)
+			time.Sleep(time.Second)
+			start := time.Now()
+			e.Cut(s.ID())
+			<-g.Done()
+			if d := time.Since(start); d > 10*time.Millisecond || !errors.Is(g.Err(), recipes.ErrSuspended) {
+				t.Errorf("after %v: %v", d, g.Err())
+			}
+			g = next.Grant(2 * time.Minute)
+			if d := time.Since(start); delay != (d >= time.Minute) || !delay && d > 2*time.Second {
+				t.Errorf("with delay %v: the next after %v", delay, d)
+			}
+			e.Release(g)
+			e.Release(e.Lock(m))
+			e.Empty()
+		})
+	}
+}

@@ -61,7 +61,7 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 		}
 		p := &place{q: q, life: life, prefix: prefix}
 		ok, err := p.settle(ctx, path, dir.czxid)
-		if err != nil || !ok {
+		if (err != nil || !ok) && !errors.Is(err, errPlaceTaken) {
 			life.Remove(path, nil, func(error) {})
 		}
 		if err != nil || ok {
@@ -155,10 +155,10 @@ func (p *place) settle(ctx context.Context, path string, dirCzxid int64) (ok boo
 		return false, cmpErr(err, rerr)
 	}
 	switch {
+	case p.own.Stat.EphemeralOwner != p.life.ID():
+		return false, errPlaceTaken
 	case p.written.Czxid != dirCzxid:
 		return false, nil
-	case p.own.Stat.EphemeralOwner != p.life.ID():
-		return false, errPlaceLost
 	case node.Seq >= seqLimit:
 		return false, recipes.ErrExhausted
 	case p.record.Released >= node.Seq:

@@ -142,7 +142,7 @@ func (p *place) checkOwn(ctx context.Context) error {
 		return p.orLost(err)
 	}
 	if own.Stat.EphemeralOwner != p.life.ID() || own.Stat.Czxid != p.own.Stat.Czxid {
-		return errPlaceLost
+		return errPlaceTaken
 	}
 	p.own = own
 	return nil
