@@ -281,3 +281,31 @@ func TestStrictPolicy(t *testing.T) {
 		})
 	}
 }
+
+// The connection is suspended, under the strict policy, on the way to the grant:
+// there is no grant then, nobody has died, and Lock goes on.
+func TestStrictPolicyBeforeTheGrant(t *testing.T) {
+	for _, fail := range []bool{false, true} {
+		locktest.Run(t, func(e *locktest.Env) {
+			opts := []recipes.Option{recipes.LockDelay(time.Hour), recipes.OnRevoke(func(r recipes.Revocation) { t.Errorf("revoked: %v", r.Cause) })}
+			if fail {
+				opts = append(opts, recipes.FailOnLoss())
+			}
+			m := e.Mutex(e.Open(func(c *session.Config) { c.RevokeOnSuspend = true }), opts...)
+			e.Release(e.Lock(m))
+			e.LoseReply(zktest.OpMulti, 1) // the announcement of the lock delay
+			a := e.Start(m.Lock)
+			if fail {
+				a.Fails(time.Minute, recipes.ErrSuspended)
+			} else {
+				g := a.Grant(time.Minute)
+				if g.Err() != nil {
+					t.Error(g.Err())
+				}
+				e.Release(g)
+			}
+			e.Empty()
+			e.Release(e.Start(e.New().TryLock).Grant(time.Second))
+		})
+	}
+}

@@ -115,7 +115,7 @@ func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Sta
 var errNotOurs = fmt.Errorf("%w: a lock delay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
 
 // announceDelay tells the others, before the lock is used, what is to happen if
-// this holder dies.
+// this holder dies. Until its outcome is known, announcing is set.
 func (p *place) announceDelay(ctx context.Context) error {
 	var keep []any
 	if p.record.Holder < 0 {
@@ -123,7 +123,6 @@ func (p *place) announceDelay(ctx context.Context) error {
 	}
 	r := p.record
 	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
-	p.announced, p.announcing = true, true
 	_, err := p.writeRecord(ctx, r, keep...)
 	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory
 		_, err = p.writeRecord(ctx, r)

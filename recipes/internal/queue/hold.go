@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,24 +19,27 @@ type hold struct {
 	held *session.Hold
 
 	mu     sync.Mutex
-	lost   error // before revoke was known
-	gone   bool
-	revoke func(cause error, gone bool) bool
+	lost   error                             // before there was a grant
+	revoke func(cause error, gone bool) bool // of the grant
 }
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 	delay := p.q.settings.LockDelay > 0
 	if delay {
-		if err := p.announceDelay(ctx); err != nil {
-			return nil, err
-		}
+		p.announced, p.announcing = true, true // also for what Close does
 	}
 	h := &hold{p: p}
 	var err error
 	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
 	if err != nil {
 		return nil, p.orLost(err)
+	}
+	if delay {
+		if err := p.announceDelay(ctx); err != nil {
+			h.held.Drop()
+			return nil, err
+		}
 	}
 	if err := p.checkOwn(ctx); err != nil {
 		h.held.Drop()
@@ -45,6 +49,11 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 		h.held.Drop()
 		return nil, context.Cause(ctx)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost != nil { // lost before it was granted: no grant
+		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
+	}
 	g, revoke := recipes.NewGrant(recipes.Spec{
 		Realm:    p.q.sess.Realm(),
 		Path:     p.q.path,
@@ -53,13 +62,7 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 		Settings: p.q.settings,
 		Hold:     h,
 	})
-	h.mu.Lock()
 	h.revoke = revoke
-	lost, gone := h.lost, h.gone
-	h.mu.Unlock()
-	if lost != nil { // it was granted, and lost at once: say so to the caller
-		revoke(lost, gone)
-	}
 	return g, nil
 }
 
@@ -89,7 +92,7 @@ func (h *hold) lose(cause error, gone bool) {
 	h.mu.Lock()
 	revoke := h.revoke
 	if revoke == nil {
-		h.lost, h.gone = cause, gone
+		h.lost = cause
 	}
 	h.mu.Unlock()
 	if revoke != nil {
