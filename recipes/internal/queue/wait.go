@@ -61,8 +61,12 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 				return recipes.ErrBusy
 			default:
 				p.saw = ahead
-				if err := p.waitFor(ctx, w, ahead); err != nil {
+				gone, err := p.waitFor(ctx, w, ahead)
+				if err != nil {
 					return err
+				}
+				if gone {
+					v.gone(ahead, true)
 				}
 				misses, fresh = 0, false
 			}
@@ -103,29 +107,30 @@ func (p *place) list(ctx context.Context, v *view) error {
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
-// of consequence, and sees to it that the own node is still there.
-func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error {
+// of consequence, and sees to it that the own node is still there. gone is true
+// if the node ahead is known to be gone though nothing was heard of it.
+func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	poll := time.NewTimer(30*time.Second + rand.N(30*time.Second))
 	defer poll.Stop()
 	for {
 		select {
 		case <-w.Fired:
-			return p.checkOwn(ctx)
+			return false, p.checkOwn(ctx)
 		case <-p.own.Fired:
 			if err := p.checkOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-poll.C:
 			// An event that got lost must not mean a wait without end.
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
-				return err
+				return err == nil, err
 			}
 			poll.Reset(30*time.Second + rand.N(30*time.Second))
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-p.life.Done():
-			return p.life.Err()
+			return false, p.life.Err()
 		}
 	}
 }
