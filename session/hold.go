@@ -156,7 +156,7 @@ func revoke(holds []*Hold, cause error, gone bool) {
 
 // guard watches the node, so that its removal by somebody is noticed at once.
 func (h *Hold) guard() {
-	for {
+	for !isClosed(h.dropped) {
 		w, err := h.l.Watch(h.l.ctx, h.path)
 		if errors.Is(err, zk.ErrNoNode) || err == nil && w.Stat.EphemeralOwner != h.l.id {
 			h.lose(ErrNodeGone, true)

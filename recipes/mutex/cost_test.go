@@ -80,7 +80,10 @@ func TestUncontendedLockCostsFourRequests(t *testing.T) {
 		e.Release(e.Lock(m))
 		time.Sleep(time.Second)
 		e.ResetCounts()
-		e.Release(e.Lock(m))
+		g := e.Lock(m)
+		time.Sleep(time.Millisecond)
+		e.Release(g)
+		time.Sleep(time.Millisecond)
 		c := e.Requests()
 		if c.Of(zktest.OpCreate) != 1 || c.Of(zktest.OpGetData) != 2 || c.Of(zktest.OpMulti) != 1 || c.Total() != 4 {
 			t.Errorf("%+v", c)
