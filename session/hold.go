@@ -42,10 +42,13 @@ func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(
 				return nil, &Error{Op: "hold", Path: path, Reason: err}
 			}
 		}
-		if l.Remaining() < l.heartbeatInterval() {
+		// The first time, also to see that heartbeats are allowed: they read nodes
+		// that have the ACL of this one.
+		if l.Remaining() < l.Timeout()/3 || !l.mayProve.Load() {
 			if err := l.Prove(ctx, path); err != nil {
 				return nil, err
 			}
+			l.mayProve.Store(true)
 		}
 		if l.register(h) {
 			return h, nil
@@ -154,9 +157,22 @@ func revoke(holds []*Hold, cause error, gone bool) {
 	}
 }
 
-// guard watches the node, so that its removal by somebody is noticed at once.
+// guardAfter is how long something is held before its node is watched. A watch
+// means an event when the node is deleted, and short holds shall not pay for that.
+const guardAfter = 250 * time.Millisecond
+
+// guard watches the node, so that its removal by somebody is soon noticed.
 func (h *Hold) guard() {
-	for !isClosed(h.dropped) {
+	t := time.NewTimer(guardAfter)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-h.dropped:
+		return
+	case <-h.l.ctx.Done():
+		return
+	}
+	for {
 		w, err := h.l.Watch(h.l.ctx, h.path)
 		if errors.Is(err, zk.ErrNoNode) || err == nil && w.Stat.EphemeralOwner != h.l.id {
 			h.lose(ErrNodeGone, true)

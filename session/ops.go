@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,17 +112,27 @@ func (l *Life) below(op any) (any, error) {
 }
 
 // Full returns path with the chroot before it, as other clients see it.
-func (l *Life) Full(path string) string { return l.s.cfg.Chroot + path }
+func (l *Life) Full(path string) string {
+	if path == "/" {
+		return cmp.Or(l.s.cfg.Chroot, "/")
+	}
+	return l.s.cfg.Chroot + path
+}
 
 // cut takes the chroot away.
-func (l *Life) cut(path string) string { return strings.TrimPrefix(path, l.s.cfg.Chroot) }
+func (l *Life) cut(path string) string {
+	if path == "" {
+		return "" // no path: a result that names no node
+	}
+	return cmp.Or(strings.TrimPrefix(path, l.s.cfg.Chroot), "/")
+}
 
 // EnsureContainer makes a container node with data, and the nodes above it, if it
 // is not there; what is there stays as it is. Servers that know no containers get
 // persistent nodes.
 func (l *Life) EnsureContainer(ctx context.Context, path string, data []byte) error {
 	err := l.createContainer(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "" {
+	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
 		if err := l.EnsureContainer(ctx, parentOf(path), nil); err != nil {
 			return err
 		}

@@ -36,11 +36,15 @@ type window struct {
 	linked time.Time // when it asked for the session
 	asked  []frame   // sent and not yet known to have arrived, oldest first
 	heard  []frame   // known to have arrived, oldest first
+	pings  [2]int32  // how many were sent, and answered
 }
+
+// xidPing is the one that all pings have. Their answers come in order.
+const xidPing = -2
 
 // A frame is a request that was sent.
 type frame struct {
-	xid            int32
+	id             int32 // the xid; of the n-th ping -n
 	sent, answered time.Time
 }
 
@@ -56,7 +60,7 @@ func (w *window) resume(sent time.Time, timeout time.Duration) {
 	if until := w.end(sent, timeout); timeout < w.timeout && until.Before(w.until) {
 		w.until = until // the leader counts from then on with the new timeout
 	}
-	w.timeout, w.linked, w.asked, w.heard = timeout, sent, nil, nil
+	w.timeout, w.linked, w.asked, w.heard, w.pings = timeout, sent, nil, nil, [2]int32{}
 }
 
 // end is when trust ends if the leader last heard of us at heard. The slack is
@@ -65,21 +69,31 @@ func (*window) end(heard time.Time, timeout time.Duration) time.Time {
 	return heard.Add(timeout - timeout/20)
 }
 
+func (w *window) id(xid int32, way int) int32 {
+	if xid != xidPing {
+		return xid
+	}
+	w.pings[way]++
+	return -w.pings[way]
+}
+
 // wrote notes that a request is sent at t.
 func (w *window) wrote(xid int32, t time.Time) {
+	id := w.id(xid, 0)
 	for _, list := range [][]frame{w.asked, w.heard} {
 		if n := len(list); n > 0 && t.Sub(list[n-1].sent) < w.timeout/64 {
 			return // an older one is the safer one
 		}
 	}
-	w.asked = append(w.asked, frame{xid: xid, sent: t})
+	w.asked = append(w.asked, frame{id: id, sent: t})
 }
 
 // answered notes that the answer to a request is there at t. A server reads its
 // clients' requests in order.
 func (w *window) answered(xid int32, t time.Time) {
+	id := w.id(xid, 1)
 	for i, f := range w.asked {
-		if f.xid == xid {
+		if f.id == id {
 			f.answered = t
 			w.heard = append(w.heard, f)
 			w.asked = w.asked[i+1:]

@@ -14,7 +14,7 @@ import (
 func TestReplyOfTheCreateIsLost(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {
 		m := e.New()
-		e.LoseReply(zktest.OpCreate, 1)
+		e.LoseReply(zktest.OpCreate2, 1)
 		g := e.Lock(m)
 		if got := e.Children(locktest.Path); len(got) != 1 {
 			t.Errorf("nodes of one request: %q", got)
@@ -29,7 +29,7 @@ func TestReplyOfTheCreateIsLostAndTheCallerGivesUp(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {
 		m := e.New()
 		e.Release(e.Lock(m)) // so that the next create is the contender's
-		e.LoseReply(zktest.OpCreate, 1)
+		e.LoseReply(zktest.OpCreate2, 1)
 		e.Refuse(true)
 		a := e.Start(m.Lock)
 		time.Sleep(time.Second)
@@ -54,7 +54,7 @@ func TestReplyOfTheCreateAndThenOfTheLookUpsIsLost(t *testing.T) {
 				locktest.Run(t, func(e *locktest.Env) {
 					m := e.New()
 					e.Release(e.Lock(m))
-					e.LoseReply(zktest.OpCreate, 1)
+					e.LoseReply(zktest.OpCreate2, 1)
 					for i := 1; i <= k; i++ {
 						e.LoseReply(op, i)
 					}

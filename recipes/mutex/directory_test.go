@@ -176,7 +176,7 @@ func TestDirectoryIsReapedBeforeTheCreate(t *testing.T) {
 			m, other := e.New(), e.New()
 			e.Release(e.Lock(m))
 			e.Release(e.Lock(other))
-			arrived, release := e.HoldRequest(zktest.OpCreate, 1)
+			arrived, release := e.HoldRequest(zktest.OpCreate2, 1)
 			a := e.Start(m.Lock)
 			locktest.Await(e, arrived)
 			e.DeleteAll(locktest.Path)

@@ -151,7 +151,7 @@ func (s *simulation) hold(g *recipes.Grant) {
 // client that is well and holds: that no client can know.
 func (s *simulation) harm() {
 	id := s.sessions[s.number(len(s.sessions))].ID()
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpGetData, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync}
+	ops := []zktest.Op{zktest.OpCreate2, zktest.OpGetData, zktest.OpExists, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync}
 	switch s.number(10) {
 	case 0, 1:
 		s.Cut(id)

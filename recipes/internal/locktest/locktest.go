@@ -93,6 +93,7 @@ func (e *Env) Release(g *recipes.Grant) {
 // somebody still is after five seconds.
 func (e *Env) Empty() {
 	e.T.Helper()
+	synctest.Wait() // what is about to be sent counts, too
 	ctx, cancel := context.WithTimeout(e.T.Context(), 5*time.Second)
 	defer cancel()
 	if e.WaitFor(ctx, func(v *zktest.View) bool { return len(v.Children(Path)) == 0 }) != nil {

@@ -45,13 +45,13 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 	t := time.NewTimer(left)
 	defer t.Stop()
 	for {
+		if err := p.watchOwn(ctx); err != nil {
+			return err
+		}
 		select {
 		case <-t.C:
-			return p.checkOwn(ctx)
-		case <-p.own.Fired:
-			if err := p.checkOwn(ctx); err != nil {
-				return err
-			}
+			return p.prove(ctx)
+		case <-p.guard.Fired:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-p.life.Done():
@@ -100,14 +100,17 @@ func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Sta
 			return res[1].Stat, nil
 		case errors.Is(err, zk.ErrBadVersion):
 			if err := p.readRecord(ctx); err != nil {
-				return nil, p.orLost(err)
+				return nil, err
 			}
 			if p.ours && p.record == r { // it was us: the answer was lost
 				return p.written, nil
 			}
 		case unknownOutcome(err) && ctx.Err() == nil && p.life.Err() == nil:
 		default:
-			return nil, p.orLost(err)
+			if errors.Is(err, zk.ErrNoNode) {
+				err = errPlaceLost
+			}
+			return nil, err
 		}
 	}
 }

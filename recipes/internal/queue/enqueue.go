@@ -14,11 +14,14 @@ import (
 
 // A place is one contender's node in the queue, until it is left or held.
 type place struct {
-	q       *Queue
-	life    *session.Life
-	node    Node
-	prefix  string // of the names in this directory
-	own     *session.Watch
+	q      *Queue
+	life   *session.Life
+	node   Node
+	prefix string   // of the names in this directory
+	czxid  int64    // of this directory
+	own    *zk.Stat // of the node: proof that it was there and ours
+	guard  *session.Watch
+
 	record  record
 	written *zk.Stat // the directory's, when record was read
 	ours    bool     // the record is ours to write
@@ -34,6 +37,10 @@ func (p *place) path() string { return p.q.path + "/" + p.node.Name }
 // our use of it.
 const enqueueTries = 16
 
+// errMisplaced: the node is in a directory that was made anew since we learned of
+// it, or the directory is gone again.
+var errMisplaced = errors.New("the lock directory was removed meanwhile")
+
 // enqueue makes the contender's node and reads what tells whether it is first.
 func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*place, error) {
 	for range enqueueTries {
@@ -47,8 +54,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			}
 			continue
 		}
-		prefix := prefix(dir.czxid, k.Text)
-		path, err := life.CreateSequential(ctx, q.path+"/"+prefix, q.ticket())
+		p := &place{q: q, life: life, prefix: prefix(dir.czxid, k.Text), czxid: dir.czxid}
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
@@ -59,17 +66,19 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 		if err != nil {
 			return nil, err
 		}
-		p := &place{q: q, life: life, prefix: prefix}
-		ok, err := p.settle(ctx, path, dir.czxid)
-		if (err != nil || !ok) && !errors.Is(err, errPlaceTaken) {
-			life.Remove(path, nil, func(error) {})
+		err = p.settle(ctx, node)
+		if err == nil {
+			return p, nil
 		}
-		if err != nil || ok {
-			return p, err
+		if !errors.Is(err, errPlaceTaken) {
+			life.Remove(node.Path, nil, func(error) {})
+		}
+		if !errors.Is(err, errMisplaced) {
+			return nil, err
 		}
 		q.forget()
 	}
-	return nil, fmt.Errorf("the lock directory vanished %d times in a row", enqueueTries)
+	return nil, fmt.Errorf("%w, %d times in a row", errMisplaced, enqueueTries)
 }
 
 var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
@@ -97,7 +106,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		if err != nil {
 			return directory{}, err
 		}
-		q.saw(stat)
+		q.note(stat)
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
 			if _, err := q.nodes(ctx, life); err != nil {
@@ -106,7 +115,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		}
 		return q.known(), nil
 	}
-	return directory{}, fmt.Errorf("the lock directory vanished %d times in a row", enqueueTries)
+	return directory{}, fmt.Errorf("%w, %d times in a row", errMisplaced, enqueueTries)
 }
 
 // containerOwner is what a server shows as the owner of a container node.
@@ -136,43 +145,81 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	return nil
 }
 
-// settle reads the own node, which proves that it is ours and gives the token,
-// and the directory's record, side by side. ok is false if the node is in the
-// wrong place: in a directory made anew since we learned of it.
-func (p *place) settle(ctx context.Context, path string, dirCzxid int64) (ok bool, err error) {
-	node, good := parse(strings.TrimPrefix(path, p.q.path+"/"), p.q.recipe.Keywords)
+// settle takes in what came of the creation.
+func (p *place) settle(ctx context.Context, made *session.Created) error {
+	node, good := parse(strings.TrimPrefix(made.Path, p.q.path+"/"), p.q.recipe.Keywords)
 	if !good {
-		return false, fmt.Errorf("the server named a contender %q", path)
+		return fmt.Errorf("the server named a contender %q", made.Path)
 	}
-	p.node = node
-	recordErr := make(chan error, 1)
-	go func() { recordErr <- p.readRecord(ctx) }()
-	p.own, err = p.life.Watch(ctx, path)
-	if rerr := <-recordErr; rerr != nil || err != nil {
-		if errors.Is(err, zk.ErrNoNode) || err == nil && errors.Is(rerr, zk.ErrNoNode) {
-			return false, nil // removed under our hands: once more
-		}
-		return false, cmpErr(err, rerr)
-	}
+	p.node, p.own = node, made.Stat
+	err := p.takeRecord(made.Parent, made.ParentStat)
 	switch {
-	case p.own.Stat.EphemeralOwner != p.life.ID():
-		return false, errPlaceTaken
-	case p.written.Czxid != dirCzxid:
-		return false, nil
+	case errors.Is(err, errPlaceLost):
+		return errMisplaced // removed under our hands: once more
+	case err != nil:
+		return err
 	case node.Seq >= seqLimit:
-		return false, recipes.ErrExhausted
+		return recipes.ErrExhausted
 	case p.record.Released >= node.Seq:
-		// Some servers' counter goes back when the leader changes: then nobody can
-		// tell who came first.
-		return false, cmpErr(p.checkOwn(ctx), errWentBack)
+		// Later ones have come and gone: either the own node was removed, or the
+		// counter has gone back, as some servers' does when the leader changes, and
+		// nobody can tell who came first.
+		if err := p.prove(ctx); errors.Is(err, errPlaceLost) {
+			return fmt.Errorf("%w: %w", errMisplaced, err)
+		} else if err != nil {
+			return err
+		}
+		return errWentBack
 	}
-	return true, nil
+	return nil
 }
 
-func (p *place) readRecord(ctx context.Context) error {
-	data, stat, err := p.life.Get(ctx, p.q.path)
+// look reads the directory's record and the own node, side by side.
+func (p *place) look(ctx context.Context) error {
+	proof := make(chan error, 1)
+	go func() { proof <- p.prove(ctx) }()
+	err := p.readRecord(ctx)
+	return cmpErr(<-proof, err)
+}
+
+// prove reads the own node: that it is there and belongs to this session is what
+// a grant rests on, and its czxid is the token.
+func (p *place) prove(ctx context.Context) error {
+	stat, err := p.life.Exists(ctx, p.path())
 	if err != nil {
 		return err
+	}
+	if stat == nil {
+		return errPlaceLost
+	}
+	if !p.isOwn(stat) {
+		return errPlaceTaken
+	}
+	p.own = stat
+	return nil
+}
+
+// isOwn reports whether what stands at our node's name is the node that we made.
+func (p *place) isOwn(stat *zk.Stat) bool {
+	return stat.EphemeralOwner == p.life.ID() && stat.Czxid == p.own.Czxid
+}
+
+// readRecord reads the directory's data. Without the directory, or in one made
+// anew, there is no place.
+func (p *place) readRecord(ctx context.Context) error {
+	data, stat, err := p.life.Get(ctx, p.q.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errPlaceLost
+	}
+	if err != nil {
+		return err
+	}
+	return p.takeRecord(data, stat)
+}
+
+func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
+	if stat.Czxid != p.czxid {
+		return errPlaceLost
 	}
 	r, err := p.q.checkRecord(data)
 	if err != nil {
@@ -181,7 +228,7 @@ func (p *place) readRecord(ctx context.Context) error {
 	_, p.ours = parseRecord(data)
 	p.record, p.written = r.in(stat.Czxid), stat
 	p.record.Recipe = p.q.recipe.Name
-	p.q.saw(stat)
+	p.q.note(stat)
 	return nil
 }
 

@@ -32,18 +32,17 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 	h := &hold{p: p}
 	var err error
 	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, errPlaceLost
+	}
 	if err != nil {
-		return nil, p.orLost(err)
+		return nil, err
 	}
 	if delay {
 		if err := p.announceDelay(ctx); err != nil {
 			h.held.Drop()
 			return nil, err
 		}
-	}
-	if err := p.checkOwn(ctx); err != nil {
-		h.held.Drop()
-		return nil, err
 	}
 	if ctx.Err() != nil {
 		h.held.Drop()
@@ -58,7 +57,7 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 		Realm:    p.q.sess.Realm(),
 		Path:     p.q.path,
 		Mode:     p.node.Kind,
-		Token:    recipes.Token(p.own.Stat.Czxid),
+		Token:    recipes.Token(p.own.Czxid),
 		Settings: p.q.settings,
 		Hold:     h,
 	})

@@ -143,7 +143,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if err != nil {
 		return false, err
 	}
-	q.saw(stat)
+	q.note(stat)
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
@@ -164,7 +164,7 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.saw(stat)
+	q.note(stat)
 	var nodes []Node
 	odd := 0
 	for _, name := range names {
@@ -194,9 +194,9 @@ func (q *Queue) checkRecord(data []byte) (record, error) {
 	return r, nil
 }
 
-// saw remembers what a stat of the directory tells. The server shows, in 32 bits,
+// note remembers what a stat of the directory tells. The server shows, in 32 bits,
 // twice the number of creations less the number of children.
-func (q *Queue) saw(stat *zk.Stat) {
+func (q *Queue) note(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.dir.czxid != stat.Czxid {

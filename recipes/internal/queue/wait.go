@@ -12,21 +12,33 @@ import (
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
-// missesBeforeList is how many remembered contenders may turn out to be gone, one
-// read each, before the directory is listed again.
-const missesBeforeList = 3
+const (
+	// missesBeforeList is how many remembered contenders may turn out to be gone,
+	// one read each, before the directory is listed again.
+	missesBeforeList = 3
 
-// waitTurn returns nil once nobody is in the way and no lock delay runs. It does
-// what decide says until then.
+	// guardAfter is how long a contender waits before it also watches its own
+	// node. A watch means an event when the node is deleted, and short waits
+	// shall not pay for that.
+	guardAfter = 5 * time.Second
+
+	// pollEvery, and up to as much again, is when a wait looks again although
+	// nothing has happened: an event that got lost must not mean a wait without
+	// end.
+	pollEvery = 30 * time.Second
+)
+
+// waitTurn returns nil once nobody is in the way, no lock delay runs, and the own
+// node was seen to be there. It does what decide says until then.
 func (p *place) waitTurn(ctx context.Context, try bool) error {
 	v := newView(p.node, -1, p.q.recipe.Blocks)
 	p.believe(&v)
-	fresh := true // the record is newer than the last node found gone
+	fresh := true // record and own node were read after the last node was found gone
 	misses := 0
 	for {
 		if !fresh {
-			if err := p.readRecord(ctx); err != nil {
-				return p.orLost(err)
+			if err := p.look(ctx); err != nil {
+				return err
 			}
 			p.believe(&v)
 			fresh = true
@@ -48,28 +60,29 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			w, err := p.life.Watch(ctx, p.q.path+"/"+ahead.Name)
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
-				v.gone(ahead, p.seen(ahead))
+				v.gone(ahead, p.saw.Name == ahead.Name)
 				fresh = false
 				if misses++; v.listed && misses >= missesBeforeList {
 					v.listed, v.blind = false, true
 				}
+				continue
 			case err != nil:
 				return err
-			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Stat.Czxid:
+			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
 				v.gone(ahead, true) // the same number, but it came after us
+				continue
 			case try:
 				return recipes.ErrBusy
-			default:
-				p.saw = ahead
-				gone, err := p.waitFor(ctx, w, ahead)
-				if err != nil {
-					return err
-				}
-				if gone {
-					v.gone(ahead, true)
-				}
-				misses, fresh = 0, false
 			}
+			p.saw = ahead
+			gone, err := p.waitFor(ctx, w, ahead)
+			if err != nil {
+				return err
+			}
+			if gone {
+				v.gone(ahead, true)
+			}
+			misses, fresh = 0, false
 		}
 	}
 }
@@ -91,9 +104,6 @@ func (p *place) believe(v *view) {
 	v.released = max(v.released, p.record.Released)
 }
 
-// seen reports whether n was there when it was last looked at.
-func (p *place) seen(n Node) bool { return p.saw.Name == n.Name }
-
 // list takes in who is in the directory now.
 func (p *place) list(ctx context.Context, v *view) error {
 	nodes, err := p.q.nodes(ctx, p.life)
@@ -107,26 +117,35 @@ func (p *place) list(ctx context.Context, v *view) error {
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
-// of consequence, and sees to it that the own node is still there. gone is true
-// if the node ahead is known to be gone though nothing was heard of it.
+// of consequence; gone is true if the node is known to be gone though nothing was
+// heard of it. In a longer wait it sees to it that the own node is still there.
 func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
-	poll := time.NewTimer(30*time.Second + rand.N(30*time.Second))
+	guard := time.NewTimer(guardAfter)
+	defer guard.Stop()
+	poll := time.NewTimer(pollEvery + rand.N(pollEvery))
 	defer poll.Stop()
 	for {
+		var ownFired <-chan struct{}
+		if p.guard != nil {
+			ownFired = p.guard.Fired
+		}
 		select {
 		case <-w.Fired:
-			return false, p.checkOwn(ctx)
-		case <-p.own.Fired:
-			if err := p.checkOwn(ctx); err != nil {
+			return false, nil
+		case <-guard.C:
+			if err := p.watchOwn(ctx); err != nil {
+				return false, err
+			}
+		case <-ownFired:
+			if err := p.watchOwn(ctx); err != nil {
 				return false, err
 			}
 		case <-poll.C:
-			// An event that got lost must not mean a wait without end.
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
 				return err == nil, err
 			}
-			poll.Reset(30*time.Second + rand.N(30*time.Second))
+			poll.Reset(pollEvery + rand.N(pollEvery))
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		case <-p.life.Done():
@@ -135,28 +154,18 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone
 	}
 }
 
-// checkOwn looks at the own node again if its watch has fired.
-func (p *place) checkOwn(ctx context.Context) error {
-	select {
-	case <-p.own.Fired:
-	default:
-		return nil
-	}
+// watchOwn watches the own node, and fails if it is not there.
+func (p *place) watchOwn(ctx context.Context) error {
 	own, err := p.life.Watch(ctx, p.path())
-	if err != nil {
-		return p.orLost(err)
-	}
-	if own.Stat.EphemeralOwner != p.life.ID() || own.Stat.Czxid != p.own.Stat.Czxid {
-		return errPlaceTaken
-	}
-	p.own = own
-	return nil
-}
-
-// orLost: without the directory or the own node, the place is lost.
-func (p *place) orLost(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if !p.isOwn(own.Stat) {
+		return errPlaceTaken
+	}
+	p.guard, p.own = own, own.Stat
+	return nil
 }
