@@ -20,7 +20,7 @@ import (
 // rise, which is to say that those who kept their place are served in order of
 // arrival; in the end everybody has had it as often as wanted, and nothing is left.
 func TestAdversary(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			locktest.Run(t, func(e *locktest.Env) { simulate(e, seed) },
 				zktest.ReapInterval(300*time.Millisecond), zktest.AllowOpenSessions())

@@ -27,8 +27,9 @@ type place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
-	announced  bool // the record may say that we hold, with a lock delay
-	announcing bool // whether it does is not known
+	announced  bool            // the record says that we hold, with a lock delay
+	announcing bool            // whether it does is not known
+	telling    <-chan struct{} // closed when that is known
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -236,11 +237,22 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 // announced a lock delay leaves as if it had held, so that it is not taken for a
 // holder that died.
 func (p *place) leave() {
-	var ops []any
-	if p.announced {
-		ops = p.releaseOps()
+	if p.telling == nil {
+		p.remove(nil)
+		return
 	}
-	p.life.Remove(p.path(), ops, func(err error) {
+	go func() { // ends with the answer or the life
+		<-p.telling
+		if p.announced {
+			p.remove(p.releaseOps())
+		} else {
+			p.remove(nil)
+		}
+	}()
+}
+
+func (p *place) remove(with []any) {
+	p.life.Remove(p.path(), with, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

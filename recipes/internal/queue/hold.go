@@ -26,9 +26,7 @@ type hold struct {
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 	delay := p.q.settings.LockDelay > 0
-	if delay {
-		p.announced, p.announcing = true, true // also for what Close does
-	}
+	p.announcing = delay // for what Close does meanwhile
 	h := &hold{p: p}
 	var err error
 	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
