@@ -49,6 +49,9 @@ func (l *Life) firstGate() <-chan struct{} {
 	return l.gate
 }
 
+// grace is what a server gets that can be reached to hang up in mid-handshake.
+const grace = 50 * time.Millisecond
+
 // hangUp closes the client of a life that has ended, and with it the server
 // session. It takes a second at most: the client waits that long for an answer,
 // and for one that nobody is left to give if its loop ends before it has queued
@@ -62,6 +65,10 @@ func (l *Life) hangUp() {
 	if !up {
 		if w != nil {
 			w.closeSession() // the handshake may have got so far
+			select {         // the server hears of it, and hangs up itself
+			case <-l.hosts.idle:
+			case <-time.After(grace):
+			}
 			w.Close()
 		}
 		select {

@@ -18,6 +18,8 @@ import (
 //     see handshake.go;
 //   - when something was sent is noted for the trust window;
 //   - a failed write shows as a lost connection, not as an error of its own;
+//   - the answer to a question with a watch is held back while the connection is
+//     new, since the client looks then which watches it has to set anew;
 //   - when the connection is lost, each watch that was set on it fires, so that
 //     whoever waits looks again, and the client has none to set anew on the next
 //     connection. (Its own way of doing so reads the last zxid while another
@@ -29,9 +31,10 @@ type wire struct {
 	limit  time.Duration // for the handshake
 	in     *bufio.Reader
 
-	out     []byte // frames that the client has yet to read
-	greeted bool   // the handshake is over
-	broken  error  // set when the connection is lost
+	out     []byte    // frames that the client has yet to read
+	greeted bool      // the handshake is over
+	since   time.Time // when it was
+	broken  error     // set when the connection is lost
 
 	sentAt time.Time // when the connect request was sent
 
@@ -45,6 +48,10 @@ type watchKey struct {
 	path string
 	kind int32 // event that fires it: eventData or eventChildren
 }
+
+// settle is how long the client gets, after a handshake, to find out that it has
+// no watches to set anew: a few instructions on a goroutine that we can't wait for.
+const settle = 5 * time.Millisecond
 
 const (
 	opExists       = 3
@@ -101,7 +108,7 @@ func (w *wire) Read(p []byte) (int, error) {
 		var err error
 		if !w.greeted {
 			frame, err = w.handshake()
-			w.greeted = true
+			w.greeted, w.since = true, time.Now()
 		} else if frame, err = w.readFrame(); err == nil {
 			err = w.noteReply(frame[4:])
 		}
@@ -191,6 +198,12 @@ func (w *wire) noteReply(body []byte) error {
 		w.life.mu.Unlock()
 	}
 	w.mu.Lock()
+	k, armed := w.asked[xid]
+	w.mu.Unlock()
+	if armed {
+		time.Sleep(settle - time.Since(w.since))
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
 	if xid == xidEvent {
 		event, _, path := r.int32(), r.int32(), r.string()
@@ -205,7 +218,7 @@ func (w *wire) noteReply(body []byte) error {
 		}
 		return nil
 	}
-	if k, ok := w.asked[xid]; ok {
+	if armed {
 		delete(w.asked, xid)
 		if code == 0 {
 			w.armed[k] = struct{}{}
