@@ -62,7 +62,7 @@ func TestChroot(t *testing.T) {
 		if err := remove(t, l, path); err != nil || srv.Exists("/tenants/a"+path) {
 			t.Error(err)
 		}
-		<-lost.told
+		lost.wait(t)
 	})
 }
 

@@ -135,8 +135,9 @@ func TestLossReleasesThoseWhoWait(t *testing.T) {
 			_, lost := holdNew(t, l)
 			srv.Refuse(true)
 			srv.Cut(0)
+			time.Sleep(soon)
 			err := calls(s, l, h)[call](context.Background())
-			if <-lost.told; l.Err() == nil || !errors.Is(err, l.Err()) {
+			if lost.wait(t); l.Err() == nil || !errors.Is(err, l.Err()) {
 				t.Errorf("%s: %v: the life ended with %v", call, err, l.Err())
 			} else if time.Since(lost.at) != 0 {
 				t.Errorf("%s returned %v after the loss", call, time.Since(lost.at))

@@ -103,7 +103,7 @@ func TestTimeoutIsTheOneGranted(t *testing.T) {
 			}
 			cut := time.Now()
 			srv.BlackHole(0, zktest.Both)
-			if <-lost.told; lost.at.Sub(cut) >= granted*95/100 || lost.at.Sub(cut) < granted/4 {
+			if lost.wait(t); lost.at.Sub(cut) >= granted*95/100 || lost.at.Sub(cut) < granted/4 {
 				t.Errorf("lost %v after the cut with a timeout of %v", lost.at.Sub(cut), granted)
 			}
 			srv.Heal()

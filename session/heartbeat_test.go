@@ -88,7 +88,7 @@ func TestHeartbeatRefused(t *testing.T) {
 			srv.FailRequest(zktest.OpMulti, i+1, int32(zktest.NoAuth))
 		}
 		srv.ResetCounts()
-		if <-lost.told; lost.cause != session.ErrTrustOver {
+		if lost.wait(t); lost.cause != session.ErrTrustOver {
 			t.Errorf("lost to %v", lost.cause)
 		}
 		if n := srv.Requests().Of(zktest.OpMulti); n > 30 {

@@ -176,9 +176,13 @@ func (l *Life) closeClient() {
 func (l *Life) announce() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if l.s.current != l {
-		return
+	if l.s.current == l {
+		l.announceLocked()
 	}
+}
+
+// announceLocked is announce for one who holds the session's mutex.
+func (l *Life) announceLocked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
