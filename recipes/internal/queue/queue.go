@@ -279,8 +279,11 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 		return nil, err
 	}
 	var t ticket
-	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
-		t.Owner = string(data) // another library's
+	if json.Unmarshal(data, &t) != nil || t.ID == "" { // another library's
+		t.Owner = ""
+		if utf8.Valid(data) {
+			t.Owner = string(data)
+		}
 	}
 	return &recipes.Contender{
 		Owner: t.Owner,
