@@ -28,6 +28,7 @@ type place struct {
 
 	announced  bool // the record may say that we hold, with a lock delay
 	announcing bool // whether it does is not known
+	shared     bool // there may be others under our number; see share.go
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -54,7 +55,7 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			continue
 		}
 		p := &place{q: q, life: life, czxid: dir.czxid}
-		node, err := life.CreateSequential(ctx, q.path+"/"+prefix(dir.czxid, k.Text), q.ticket())
+		node, err := life.CreateSequential(ctx, q.path+"/"+prefix(dir.czxid, k.Text), q.ticket(0))
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -100,7 +101,7 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if ctx.Err() != nil {
 		return nil, q.fail(op, context.Cause(ctx))
 	}
-	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
+	if g, err := q.under(ctx, k); g != nil || err != nil {
 		return g, q.fail(op, err)
 	}
 	for {
@@ -251,14 +252,15 @@ func (q *Queue) known() directory {
 
 // A ticket is what a contender's node says about it.
 type ticket struct {
-	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
-	Owner string `json:"owner"`
+	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
+	Owner string        `json:"owner"`
+	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
 }
 
-func (q *Queue) ticket() []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner})
+func (q *Queue) ticket(token recipes.Token) []byte {
+	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner, Token: token})
 	if err != nil {
-		panic(err) // two strings
+		panic(err) // two strings and a number
 	}
 	return data
 }
@@ -319,7 +321,7 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	}
 	return &recipes.Contender{
 		Owner: t.Owner,
-		Token: recipes.Token(stat.Czxid),
+		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
 		Since: time.UnixMilli(stat.Ctime),
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
