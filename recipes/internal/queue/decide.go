@@ -89,12 +89,15 @@ func compare(a, b Node) int {
 // its name was only computed, a node that was never seen may be there under
 // another library's name.
 func (v *view) gone(n Node, seen bool) {
-	if v.mixed && n.Alone && v.self.Alone {
-		v.suspect = max(v.suspect, n.Seq+1) // none that doesn't hold alone is stopped by what it may have left
+	suspected := v.mixed && n.Alone && v.self.Alone // nobody else is stopped by what it may have left
+	if suspected {
+		v.suspect = max(v.suspect, n.Seq+1)
 	}
 	switch {
 	case v.listed:
 		v.notAhead(n)
+	case seen && suspected:
+		v.goneFrom = n.Seq + 1
 	case seen:
 		v.goneFrom = n.Seq
 	default:
