@@ -108,7 +108,6 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
 			if _, _, err := q.nodes(ctx, life); err != nil {
-				q.forget() // so that the next one looks, too, before it writes
 				return directory{}, err
 			}
 		}

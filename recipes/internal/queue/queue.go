@@ -200,6 +200,7 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
+			q.forget() // so that the next one looks, too, before it writes
 			return nil, nil, recipes.ErrConflict
 		} else if name != keeper {
 			odd++
