@@ -91,8 +91,8 @@ func TestTwoUpgradeAtTheSameTime(t *testing.T) {
 			defer e.Release(g)
 			ctx := g.Context(e.T.Context())
 			a, b := e.StartContext(ctx, l.Lock), e.StartContext(ctx, l.TryLock)
-			defer a.Fails(0, recipes.ErrUpgrade)
-			defer b.Fails(0, recipes.ErrUpgrade)
+			defer a.Fails(time.Millisecond, recipes.ErrUpgrade)
+			defer b.Fails(time.Millisecond, recipes.ErrUpgrade)
 		}
 		time.Sleep(time.Millisecond)
 		e.Queued(2)
