@@ -14,13 +14,12 @@ import (
 
 // A place is one contender's node in the queue, until it is left or held.
 type place struct {
-	q      *Queue
-	life   *session.Life
-	node   Node
-	prefix string   // of the names in this directory
-	czxid  int64    // of this directory
-	own    *zk.Stat // of the node: proof that it was there and ours
-	guard  *session.Watch
+	q     *Queue
+	life  *session.Life
+	node  Node
+	czxid int64    // of this directory
+	own   *zk.Stat // of the node: proof that it was there and ours
+	guard *session.Watch
 
 	record  record
 	written *zk.Stat // the directory's, when record was read
@@ -30,6 +29,7 @@ type place struct {
 	announced  bool            // the record says that we hold, with a lock delay
 	announcing bool            // whether it does is not known
 	telling    <-chan struct{} // closed when that is known
+	shared     bool            // there may be others under our number; see share.go
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -55,8 +55,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			}
 			continue
 		}
-		p := &place{q: q, life: life, prefix: prefix(dir.czxid, k.Text), czxid: dir.czxid}
-		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
+		p := &place{q: q, life: life, czxid: dir.czxid}
+		node, err := life.CreateSequential(ctx, q.path+"/"+prefix(dir.czxid, k.Text), q.ticket(0))
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
@@ -110,7 +110,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		q.note(stat)
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
-			if _, err := q.nodes(ctx, life); err != nil {
+			if _, _, err := q.nodes(ctx, life); err != nil {
 				return directory{}, err
 			}
 		}
