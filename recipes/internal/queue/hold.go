@@ -66,7 +66,7 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 // by which the next in line knows that the holder released. Where the record has
 // changed since we read it, somebody else has put data there, and it is left.
 func (p *place) releaseOps() []any {
-	if !p.ours {
+	if !p.ours || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
@@ -142,3 +142,6 @@ func (h *hold) Life() *session.Life { return h.p.life }
 
 // Node returns the path of the contender's node, below the chroot.
 func (h *hold) Node() string { return h.p.path() }
+
+// Slots returns the slots that are held, for recipes.Grant.
+func (h *hold) Slots() []int { return h.p.slots }

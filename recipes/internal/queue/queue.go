@@ -34,8 +34,9 @@ type Queue struct {
 	recipe   Recipe
 	settings recipes.Settings
 
-	mu  sync.Mutex
-	dir directory
+	mu   sync.Mutex
+	dir  directory
+	size sizing
 }
 
 // A directory is what was last seen of the lock directory.
@@ -76,12 +77,23 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
 		return g, q.fail(op, err)
 	}
+	return q.acquire(ctx, op, request{k, 0, try})
+}
+
+// A request is what a contender asks for.
+type request struct {
+	keyword Keyword
+	slots   int // of a lock with slots
+	try     bool
+}
+
+func (q *Queue) acquire(ctx context.Context, op string, req request) (*recipes.Grant, error) {
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, k, try)
+		g, err := q.contend(ctx, life, req)
 		if err == nil {
 			return g, nil
 		}
@@ -97,13 +109,17 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 var errPlaceLost = errors.New("contender's node was removed")
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
-	if try {
-		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+func (q *Queue) contend(ctx context.Context, life *session.Life, req request) (g *recipes.Grant, err error) {
+	if req.try {
+		looksBusy := q.looksBusy
+		if q.sized() {
+			looksBusy = q.looksFull
+		}
+		if busy, err := looksBusy(ctx, life, req); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, k)
+	p, err := q.enqueue(ctx, life, req)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +128,13 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try 
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, try); err != nil {
+	if err := p.waitTurn(ctx, req.try); err != nil {
 		return nil, err
+	}
+	if q.sized() {
+		if err := p.waitRoom(ctx, req.try); err != nil {
+			return nil, err
+		}
 	}
 	return p.take(ctx)
 }
@@ -127,7 +148,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, req request) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -143,7 +164,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, k.Text), r.in(stat.Czxid).Released+1)
+	next := nameAt(prefix(stat.Czxid, req.keyword.Text), r.in(stat.Czxid).Released+1)
 	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
 		return holder != nil, err
 	}
@@ -183,7 +204,10 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 // checkRecord reads a directory's data and makes sure that the path is ours to
 // use.
 func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, _ := parseRecord(data)
+	r, ours := parseRecord(data)
+	if !ours && q.sized() {
+		return r, errForeignData
+	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
 	}
@@ -221,12 +245,20 @@ func (q *Queue) known() directory {
 type ticket struct {
 	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
 	Owner string `json:"owner"`
+	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
+	// writes them.
+	Permits int    `json:"permits,omitempty"`
+	Slots   string `json:"slots,omitempty"`
 }
 
-func (q *Queue) ticket() []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner})
+func (q *Queue) ticket(req request) ticket {
+	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Permits: req.slots}
+}
+
+func (t ticket) encode() []byte {
+	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // two strings
+		panic(err) // strings and a number
 	}
 	return data
 }
@@ -263,7 +295,8 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 		if c == nil {
 			continue // gone since
 		}
-		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		c.Holding = len(c.Slots) > 0 ||
+			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
 		before = append(before, nodes[i])
 		out = append(out, *c)
 	}
@@ -282,6 +315,7 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
 		t.Owner = string(data) // another library's
 	}
+	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,
 		Token: recipes.Token(stat.Czxid),
@@ -289,5 +323,8 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
 		ID:    n.Name,
+
+		Permits: t.Permits,
+		Slots:   granted,
 	}, nil
 }

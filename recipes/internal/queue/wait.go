@@ -71,11 +71,19 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
 				v.gone(ahead, true) // the same number, but it came after us
 				continue
-			case try:
+			case p.q.sized() && wasAdmitted(w.Data):
+				v.released = max(v.released, ahead.Seq)
+				fresh = false
+				continue
+			case try && !p.q.sized():
 				return recipes.ErrBusy
 			}
 			p.saw = ahead
-			if err := p.waitFor(ctx, w, ahead); err != nil {
+			wait := p.waitFor
+			if try {
+				wait = p.waitBriefly
+			}
+			if err := wait(ctx, w, ahead); err != nil {
 				return err
 			}
 			misses, fresh = 0, false
@@ -87,6 +95,10 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 // numbers were given from ours on: then one of them may have ours, or an earlier
 // one, and only a list can tell.
 func (p *place) believe(v *view) {
+	if p.q.sized() { // those ahead who hold are still there, and the record decides
+		v.released = max(v.released, p.record.Released)
+		return
+	}
 	crowd := int64(p.written.NumChildren) - p.q.known().odd
 	if p.record.Holder >= 0 {
 		crowd-- // the keeper of the record
