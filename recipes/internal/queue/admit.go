@@ -61,12 +61,12 @@ type headwait struct {
 // so that neither a change of the size nor anything else can let too many in.
 func (p *place) waitRoom(ctx context.Context, try bool) error {
 	h := &headwait{p: p, there: make(map[int64]*session.Watch), gone: make(map[int64]bool)}
-	for {
+	for p.slots == nil {
 		if err := h.takeSeats(ctx); err != nil {
 			return err
 		}
 		if p.slots != nil {
-			return nil
+			break
 		}
 		v, slots := judge(p.record.Size, p.request.slots, h.taken())
 		unknown := h.unknown()
@@ -99,6 +99,7 @@ func (p *place) waitRoom(ctx context.Context, try bool) error {
 			}
 		}
 	}
+	return nil
 }
 
 // takeSeats takes in the record. If the own seat is in it, the contender was
