@@ -71,7 +71,7 @@ func drawScript(t *rapid.T) []act {
 // every contender.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		for i := range 3 {
+		for i := range 2 {
 			size := rapid.IntRange(1, 5).Draw(rt, "size")
 			script := drawScript(rt)
 			var failure error
@@ -157,6 +157,9 @@ func play(e env, size int, script []act) error {
 		time.Sleep(3 * time.Second) // a session that died comes back
 		m.settle()
 		for _, x := range members {
+			if a := attempts[x.id]; !x.gone && x.n > m.size && x.slots == nil && !a.Pending() {
+				x.gone = true // refused before its turn: it may look earlier
+			}
 			if err := compare(attempts[x.id], x); err != nil {
 				return fmt.Errorf("after %d %+v of %v: %w; in the queue: %q", i, act, script, err, e.Children(locktest.Path))
 			}

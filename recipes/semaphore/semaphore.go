@@ -119,7 +119,7 @@ func (s *Semaphore) Acquire(ctx context.Context) (*recipes.Grant, error) {
 // Errors, inside a *recipes.Error: context.Cause(ctx); recipes.ErrInvalid (n below 1,
 // or above the size as this client knows it: nothing was sent); ErrConflict (another
 // recipe's path, another size, or the size was reduced below n, which a waiter
-// learns when its turn comes); ErrDeadlock (ctx comes from a live grant of this
+// learns when its turn comes at the latest); ErrDeadlock (ctx comes from a live grant of this
 // semaphore), ErrPermission, ErrExhausted, ErrSessionClosed.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipes.Grant, error) {
 	return s.q.AcquireN(ctx, contender, n, false)
@@ -142,7 +142,7 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipes.Grant, err
 // Resize changes the size for everybody. It needs no permit. A larger size admits
 // waiters at once. A smaller one takes nothing from those who hold: they finish, and
 // nobody is admitted until there is room; a waiter that asks for more than the new
-// size fails with recipes.ErrConflict when its turn comes.
+// size fails with recipes.ErrConflict, when its turn comes at the latest.
 //
 // The clients that have used the semaphore before the change follow it: that they
 // were made with another size is no mistake of theirs. A client that uses it for the
