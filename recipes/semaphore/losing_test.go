@@ -289,3 +289,27 @@ func acquireAndRelease(e env, way string, ready func()) {
 		release(g) // where that was not yet done
 	}
 }
+
+// Several permits come free at the same moment: the lowest slot is given, also where
+// its node is not the first that the server tells of.
+func TestSessionWithSeveralPermitsDies(t *testing.T) {
+	for range 10 {
+		run(t, func(e env) {
+			first := e.held(e.fresh(4), 1)
+			s := e.Open()
+			sem := e.sem(s, 4)
+			for range 3 {
+				e.held(sem, 1)
+			}
+			e.Release(first)
+			slotsAre(e.T, e.held(sem, 1), 0)
+			next := e.take(e.fresh(4), 1)
+			e.contenders(5)
+			e.Expire(s.ID())
+			g := next.Grant(time.Second)
+			slotsAre(e.T, g, 0)
+			e.Release(g)
+			time.Sleep(5 * time.Second) // the session comes back
+		})
+	}
+}

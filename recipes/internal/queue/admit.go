@@ -143,10 +143,20 @@ func (h *headwait) taken() (seats []seat) {
 	return seats
 }
 
-// unknown returns the seats of which it is not known whether they are there.
+// unknown returns the seats of which it is not known whether they are there. When
+// several go at once, as with their session, the server tells of them all before it
+// answers what was asked about the first.
 func (h *headwait) unknown() (seats []seat) {
 	for _, s := range h.taken() {
-		if _, seen := h.there[s.Seq]; !seen {
+		w, seen := h.there[s.Seq]
+		if seen && w != nil {
+			select {
+			case <-w.Fired:
+				seen = false
+			default:
+			}
+		}
+		if !seen {
 			seats = append(seats, s)
 		}
 	}
