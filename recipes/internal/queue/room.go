@@ -23,10 +23,10 @@ const tryPatience = time.Second
 
 // waitBriefly waits for the contender ahead, if there is room for all who are
 // ahead and for this one: then it is only a matter of their taking it.
-func (p *place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) error {
+func (p *place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	room, err := p.q.hasRoom(ctx, p.life, p.record, p.prefix, p.node.Seq, p.request.slots)
 	if !room || err != nil {
-		return cmpErr(err, recipes.ErrBusy)
+		return false, cmpErr(err, recipes.ErrBusy)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, tryPatience, recipes.ErrBusy)
 	defer cancel()
