@@ -76,7 +76,7 @@ func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 // left up to its number. Where the record has changed since we read it, somebody
 // else has put data there, and it is left.
 func (p *place) releaseOps() []any {
-	if !p.ours || !p.node.Alone {
+	if !p.ours || !p.node.Alone || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
@@ -158,3 +158,6 @@ func (h *hold) Life() *session.Life { return h.p.life }
 
 // Node returns the path of the contender's node, below the chroot.
 func (h *hold) Node() string { return h.p.path() }
+
+// Slots returns the slots that are held, for recipes.Grant.
+func (h *hold) Slots() []int { return h.p.slots }

@@ -62,8 +62,9 @@ type Queue struct {
 	recipe   Recipe
 	settings recipes.Settings
 
-	mu  sync.Mutex
-	dir directory
+	mu   sync.Mutex
+	dir  directory
+	size sizing
 }
 
 // A directory is what was last seen of the lock directory.
@@ -104,12 +105,23 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if g, err := q.under(ctx, k); g != nil || err != nil {
 		return g, q.fail(op, err)
 	}
+	return q.acquire(ctx, op, request{k, 0, try})
+}
+
+// A request is what a contender asks for.
+type request struct {
+	keyword Keyword
+	slots   int // of a lock with slots
+	try     bool
+}
+
+func (q *Queue) acquire(ctx context.Context, op string, req request) (*recipes.Grant, error) {
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, k, try)
+		g, err := q.contend(ctx, life, req)
 		if err == nil {
 			return g, nil
 		}
@@ -129,13 +141,17 @@ var (
 )
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
-	if try {
-		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+func (q *Queue) contend(ctx context.Context, life *session.Life, req request) (g *recipes.Grant, err error) {
+	if req.try {
+		looksBusy := q.looksBusy
+		if q.sized() {
+			looksBusy = q.looksFull
+		}
+		if busy, err := looksBusy(ctx, life, req); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, k)
+	p, err := q.enqueue(ctx, life, req)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +160,13 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try 
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, try); err != nil {
+	if err := p.waitTurn(ctx, req.try); err != nil {
 		return nil, err
+	}
+	if q.sized() {
+		if err := p.waitRoom(ctx, req.try); err != nil {
+			return nil, err
+		}
 	}
 	return p.take(ctx)
 }
@@ -159,7 +180,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, req request) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -183,7 +204,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 		}
 	}
 	nodes, _, err := q.nodes(ctx, life)
-	last := Node{Kind: k.Kind, Alone: k.Alone, Seq: math.MaxInt64}
+	last := Node{Kind: req.keyword.Kind, Alone: req.keyword.Alone, Seq: math.MaxInt64}
 	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
@@ -221,7 +242,10 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat
 // checkRecord reads a directory's data and makes sure that the path is ours to
 // use.
 func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, _ := parseRecord(data)
+	r, ours := parseRecord(data)
+	if !ours && q.sized() {
+		return r, errForeignData
+	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
 	}
@@ -260,12 +284,20 @@ type ticket struct {
 	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
 	Owner string        `json:"owner"`
 	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
+	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
+	// writes them.
+	Permits int    `json:"permits,omitempty"`
+	Slots   string `json:"slots,omitempty"`
 }
 
-func (q *Queue) ticket(token recipes.Token) []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner, Token: token})
+func (q *Queue) ticket(req request) ticket {
+	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Permits: req.slots}
+}
+
+func (t ticket) encode() []byte {
+	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // two strings and a number
+		panic(err) // strings and numbers
 	}
 	return data
 }
@@ -302,7 +334,8 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 		if c == nil {
 			continue // gone since
 		}
-		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		c.Holding = len(c.Slots) > 0 ||
+			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
 		before = append(before, nodes[i])
 		out = append(out, *c)
 	}
@@ -324,6 +357,7 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 			t.Owner = string(data)
 		}
 	}
+	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,
 		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
@@ -331,5 +365,8 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
 		ID:    n.Name,
+
+		Permits: t.Permits,
+		Slots:   granted,
 	}, nil
 }

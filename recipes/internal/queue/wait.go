@@ -84,11 +84,19 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
 				v.notAhead(ahead) // the same number, but it came after us
 				continue
-			case try:
+			case p.q.sized() && wasAdmitted(w.Data):
+				v.released = max(v.released, ahead.Seq)
+				fresh = false
+				continue
+			case try && !p.q.sized():
 				return recipes.ErrBusy
 			}
 			p.saw = ahead
-			gone, err := p.waitFor(ctx, w, ahead)
+			wait := p.waitFor
+			if try {
+				wait = p.waitBriefly
+			}
+			gone, err := wait(ctx, w, ahead)
 			if err != nil {
 				return err
 			}
@@ -110,6 +118,10 @@ func (p *place) computed(seq int64) Node {
 // numbers were given from ours on: then one of them may have ours, or an earlier
 // one, and only a list can tell.
 func (p *place) believe(v *view) {
+	if p.q.sized() { // those ahead who hold are still there, and the record decides
+		v.released = max(v.released, p.record.Released)
+		return
+	}
 	crowd := int64(p.written.NumChildren) - p.q.known().odd
 	if p.record.Holder >= 0 {
 		crowd-- // the keeper of the record
@@ -169,6 +181,9 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
 				return err == nil, err
+			}
+			if stat.Version != w.Stat.Version { // it was admitted
+				return false, nil
 			}
 			poll.Reset(pollEvery + rand.N(pollEvery))
 		case <-ctx.Done():
