@@ -39,7 +39,7 @@ func (l *Life) dial() error {
 	case <-l.firstGate():
 		return nil
 	case <-l.done:
-		l.closeClient(0) // there is no session to end
+		l.closeClient()
 		return l.Err()
 	}
 }

@@ -43,6 +43,16 @@ func newGhost(l *Life) *wire {
 	return newWire(l, ours, "nowhere", 0)
 }
 
+// waitUntilLost waits until the server has hung up, but not for longer than d.
+func (w *wire) waitUntilLost(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.lost:
+	case <-t.C:
+	}
+}
+
 // noteClose is called with the client's request to close the session.
 func (w *wire) noteClose(xid int32) {
 	w.closeOnce.Do(func() {

@@ -23,7 +23,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				_, err := session.Open(ctx, config(srv))
-				if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != 1700*time.Millisecond {
+				if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took < 1700*time.Millisecond || took > 1750*time.Millisecond {
 					t.Errorf("%v after %v", err, took)
 				}
 			})
@@ -41,7 +41,7 @@ func TestCloseInEveryState(t *testing.T) {
 		"black hole":     {func(srv *zktest.Server) { srv.BlackHole(0, zktest.Both) }, time.Second},
 		"just cut":       {func(srv *zktest.Server) { srv.Refuse(true); srv.Cut(0) }, 0},
 		"disconnected":   {func(srv *zktest.Server) { srv.Refuse(true); srv.Cut(0); time.Sleep(time.Second) }, 0},
-		"in a handshake": {func(srv *zktest.Server) { srv.BlackHole(0, zktest.Both); srv.Cut(0); time.Sleep(time.Second) }, time.Second},
+		"in a handshake": {func(srv *zktest.Server) { srv.BlackHole(0, zktest.Both); srv.Cut(0); time.Sleep(time.Second) }, 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -137,29 +137,35 @@ func (l *Life) end(cause error) {
 // bury closes the connection of an ended life and waits for what it started.
 func (l *Life) bury() {
 	<-l.ctx.Done()
-	l.closeClient(time.Second)
+	l.closeClient()
 	l.wg.Wait()
 }
 
-// closeClient asks the ensemble to end the session, waits for that no longer than
-// patience, and then for the client's goroutines. The life has ended.
-func (l *Life) closeClient(patience time.Duration) {
+// closeClient asks the ensemble to end the session, and waits for that for a
+// second if the connection is up, and then for the client's goroutines. The life
+// has ended.
+func (l *Life) closeClient() {
+	l.mu.Lock()
+	w, up := l.wire, l.connected
+	l.mu.Unlock()
+	if !up && w != nil {
+		w.closeSession() // a handshake may have got so far that there is one
+		w.waitUntilLost(50 * time.Millisecond)
+		w.Close() // a ghost from now on, which answers the client
+	}
 	closed := make(chan struct{})
 	go func() {
 		l.conn.Close()
 		close(closed)
 	}()
-	t := time.NewTimer(patience)
+	t := time.NewTimer(time.Second)
 	defer t.Stop()
 	select {
 	case <-closed:
 	case <-t.C:
 	}
-	l.mu.Lock()
-	w := l.wire
-	l.mu.Unlock()
 	if w != nil {
-		w.Close() // a ghost from now on, which answers Close
+		w.Close()
 	}
 	<-closed
 	<-l.clientGone
@@ -170,9 +176,13 @@ func (l *Life) closeClient(patience time.Duration) {
 func (l *Life) announce() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if l.s.current != l {
-		return
+	if l.s.current == l {
+		l.announceLocked()
 	}
+}
+
+// announceLocked is announce for one who holds the session's mutex.
+func (l *Life) announceLocked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

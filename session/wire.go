@@ -36,6 +36,7 @@ type wire struct {
 	out     []byte // frames that the client has yet to read
 	greeted bool   // the handshake is over
 	broken  error  // set when the connection is lost
+	lost    chan struct{}
 
 	mu        sync.Mutex // the client reads and writes on different goroutines
 	asked     map[int32]watchKey
@@ -74,6 +75,7 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 		armed:     make(map[watchKey]struct{}),
 		creations: make(map[int32]*creation),
 
+		lost:        make(chan struct{}),
 		asksToClose: make(chan struct{}),
 	}
 	l.mu.Lock()
@@ -116,12 +118,13 @@ func (w *wire) Read(p []byte) (int, error) {
 			}
 		default:
 			if frame, err = w.readFrame(); err == nil {
-				w.noteReply(frame[4:])
+				err = w.noteReply(frame[4:])
 			}
 		}
 		if err != nil {
 			w.Conn.Close()
 			w.broken = err
+			close(w.lost)
 			w.dropWatches()
 			w.life.s.note(fmt.Errorf("%s: %w", w.server, err))
 			continue
@@ -205,19 +208,26 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 }
 
 // noteReply takes note of a frame before the client sees it: what has arrived at
-// the server, which watches there are, what they have to say.
-func (w *wire) noteReply(body []byte) {
+// the server, which watches there are, what they have to say. The client panics
+// at a reply without a whole header, so that counts as a broken connection.
+func (w *wire) noteReply(body []byte) error {
 	r := reader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
+	if r.err != nil {
+		return fmt.Errorf("reply of %d bytes: %w", len(body), r.err)
+	}
 	if xid == xidEvent { // which answers nothing that we sent
 		event, _, path := r.int32(), r.int32(), r.string()
+		if r.err != nil {
+			return fmt.Errorf("event: %w", r.err)
+		}
 		if event != eventChildren {
 			w.fire(watchKey{path, watchData})
 		}
 		if event == eventChildren || event == eventDeleted {
 			w.fire(watchKey{path, watchChildren})
 		}
-		return
+		return nil
 	}
 	w.life.mu.Lock()
 	w.life.win.answered(xid, time.Now())
@@ -241,6 +251,7 @@ func (w *wire) noteReply(body []byte) {
 			w.life.s.noCreate2.Store(true)
 		}
 	}
+	return nil
 }
 
 func (w *wire) fire(key watchKey) {
@@ -306,7 +317,14 @@ func (r *reader) stat() *zk.Stat {
 	return s
 }
 
-func (r *reader) string() string { return string(r.take(int(r.int32()))) }
+// string reads a string or a buffer, which may be none at all.
+func (r *reader) string() string {
+	n := r.int32()
+	if n == -1 {
+		return ""
+	}
+	return string(r.take(int(n)))
+}
 
 // A frameWriter puts them together.
 type frameWriter struct{ b []byte }
