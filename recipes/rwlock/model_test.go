@@ -63,14 +63,16 @@ type play struct {
 // lose their sessions and become readers at random. After each of these, exactly
 // those hold that may, as the few lines above say.
 func TestAgainstModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		script := rapid.SliceOfN(actions, 5, 40).Draw(rt, "script")
-		var fault string
-		run(t, func(e *env) { fault = perform(e, script) }, zktest.AllowOpenSessions())
-		if fault != "" {
-			rt.Fatal(fault)
-		}
-	})
+	for range 3 { // as many runs as rapid is told to make, each time
+		rapid.Check(t, func(rt *rapid.T) {
+			script := rapid.SliceOfN(actions, 5, 40).Draw(rt, "script")
+			var fault string
+			run(t, func(e *env) { fault = perform(e, script) }, zktest.AllowOpenSessions())
+			if fault != "" {
+				rt.Fatal(fault)
+			}
+		})
+	}
 }
 
 func perform(e *env, script []action) string {

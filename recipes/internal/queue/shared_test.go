@@ -194,64 +194,68 @@ func (l *line) check() {
 // do act at random. Nobody is granted who may not; when all have acted, all who may
 // are, and whoever waits watches the nearest one in its way.
 func TestReadersAndWritersAgainstModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := &line{t: t, released: -1, ours: map[string]*member{}}
-		holding := func(n Node, m *member) bool { return m != nil && m.granted }
-		t.Repeat(map[string]func(*rapid.T){
-			"arrive":  l.arrive,
-			"arrives": l.arrive,
-			"foreign": func(t *rapid.T) { l.add("f", rapid.Bool().Draw(t, "writes")) },
-			"foreign goes": func(t *rapid.T) {
-				if n, _, ok := l.some(t, func(n Node, m *member) bool { return m == nil }); ok {
-					l.remove(n)
-				}
-			},
-			"acts": func(t *rapid.T) {
-				if n, _, ok := l.some(t, func(n Node, m *member) bool { return m != nil }); ok {
-					l.act(n.Name)
-				}
-			},
-			"releases": func(t *rapid.T) {
-				if n, m, ok := l.some(t, holding); ok {
-					l.release(n, m)
-				}
-			},
-			"dies": func(t *rapid.T) {
-				if n, _, ok := l.some(t, func(n Node, m *member) bool { return m != nil }); ok {
-					l.remove(n)
-				}
-			},
-			"lets a reader in": func(t *rapid.T) {
-				w, m, ok := l.some(t, func(n Node, m *member) bool { return holding(n, m) && n.Alone })
-				if !ok {
-					return
-				}
-				m.shared = true
-				r := Node{Name: fmt.Sprint("o", sharing, l.next, "-read"), Kind: "read", Seq: w.Seq}
-				l.next++
-				i := slices.Index(l.nodes, w)
-				l.nodes = slices.Insert(l.nodes, i, r)
-				l.ours[r.Name] = &member{v: newView(r, l.released, rwRule), granted: true}
-			},
-			"number lost": func(t *rapid.T) { l.next++ },
-			"all act": func(t *rapid.T) {
-				l.settle()
-				l.check()
-			},
-		})
-		l.settle()
-		l.check()
-		for len(l.nodes) > 0 { // let it drain
-			n := l.nodes[0]
-			if m := l.ours[n.Name]; m != nil {
-				l.release(n, m)
-			} else {
+	for range 30 { // as many runs as rapid is told to make, each time
+		rapid.Check(t, againstModel)
+	}
+}
+
+func againstModel(t *rapid.T) {
+	l := &line{t: t, released: -1, ours: map[string]*member{}}
+	holding := func(n Node, m *member) bool { return m != nil && m.granted }
+	t.Repeat(map[string]func(*rapid.T){
+		"arrive":  l.arrive,
+		"arrives": l.arrive,
+		"foreign": func(t *rapid.T) { l.add("f", rapid.Bool().Draw(t, "writes")) },
+		"foreign goes": func(t *rapid.T) {
+			if n, _, ok := l.some(t, func(n Node, m *member) bool { return m == nil }); ok {
 				l.remove(n)
 			}
+		},
+		"acts": func(t *rapid.T) {
+			if n, _, ok := l.some(t, func(n Node, m *member) bool { return m != nil }); ok {
+				l.act(n.Name)
+			}
+		},
+		"releases": func(t *rapid.T) {
+			if n, m, ok := l.some(t, holding); ok {
+				l.release(n, m)
+			}
+		},
+		"dies": func(t *rapid.T) {
+			if n, _, ok := l.some(t, func(n Node, m *member) bool { return m != nil }); ok {
+				l.remove(n)
+			}
+		},
+		"lets a reader in": func(t *rapid.T) {
+			w, m, ok := l.some(t, func(n Node, m *member) bool { return holding(n, m) && n.Alone })
+			if !ok {
+				return
+			}
+			m.shared = true
+			r := Node{Name: fmt.Sprint("o", sharing, l.next, "-read"), Kind: "read", Seq: w.Seq}
+			l.next++
+			i := slices.Index(l.nodes, w)
+			l.nodes = slices.Insert(l.nodes, i, r)
+			l.ours[r.Name] = &member{v: newView(r, l.released, rwRule), granted: true}
+		},
+		"number lost": func(t *rapid.T) { l.next++ },
+		"all act": func(t *rapid.T) {
 			l.settle()
 			l.check()
-		}
+		},
 	})
+	l.settle()
+	l.check()
+	for len(l.nodes) > 0 { // let it drain
+		n := l.nodes[0]
+		if m := l.ours[n.Name]; m != nil {
+			l.release(n, m)
+		} else {
+			l.remove(n)
+		}
+		l.settle()
+		l.check()
+	}
 }
 
 // Behind n readers, whatever the order in which they leave: no more than one read
