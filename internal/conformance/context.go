@@ -116,7 +116,7 @@ func endsAfterTheGrant(e *env, w int) {
 	s.release()
 	g := next.grant()
 	next.cancel(errEnough)
-	e.Pass(time.Hour)
+	e.Pass(10 * time.Minute)
 	if err := g.Verify(e.t.Context()); err != nil {
 		e.t.Errorf("the grant ended with the context of the call: %v", err)
 	}

@@ -59,8 +59,9 @@ func delayAfterADeath(e *env, w int) {
 func delayAfterMaxHold(e *env, w int) {
 	asked := time.Now()
 	s := e.hold(e.fresh(recipes.LockDelay(e.Short()), recipes.MaxHold(e.Short())), w)
-	next := e.start(e.fresh(), s.rival)
 	e.await(s.g.Done(), "the end of MaxHold")
+	e.queued(s.line - 1)
+	next := e.start(e.fresh(), s.rival)
 	s.part()
 	g := next.grant()
 	if open := time.Since(asked); open < 2*e.Short() { // held for one, closed for one

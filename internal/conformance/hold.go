@@ -99,13 +99,11 @@ func verifyWhileCutOff(e *env, w int) {
 	e.Settle()
 	cancel(errEnough)
 	err := receive(e, answer, "the end of Verify")
-	if ended := g.Err(); err == nil || !errors.Is(err, errEnough) && (ended == nil || !errors.Is(err, ended)) {
-		e.t.Errorf("Verify: %v; Err: %v", err, ended)
+	if !errors.Is(err, errEnough) || g.Err() != nil {
+		e.t.Errorf("Verify: %v; Err: %v", err, g.Err())
 	}
 	e.Heal()
-	if err := g.Release(e.t.Context()); err != nil && !errors.Is(err, recipes.ErrRevoked) {
-		e.t.Errorf("release: %v", err)
-	}
+	e.release(g)
 }
 
 func remaining(e *env, w int) {

@@ -38,7 +38,11 @@ func reusedAfterALoss(e *env, w int) {
 				}
 				if granted.Add(1)%7 == 0 {
 					lose <- struct{}{}
-					<-a.g.Done() // this one is lost
+					select { // this one is lost
+					case <-a.g.Done():
+					case <-e.t.Context().Done():
+						return
+					}
 				}
 				e.Pass(time.Millisecond)
 				err := a.g.Release(e.t.Context())

@@ -52,6 +52,6 @@ func tokens(e *env, w int) {
 		e.release(next(other, "removed while it was free"))
 	}
 	e.empty()
-	e.Pass(24 * time.Hour)
-	e.release(next(e.fresh(), "a day later"))
+	e.Pass(time.Hour)
+	e.release(next(e.fresh(), "an hour later"))
 }

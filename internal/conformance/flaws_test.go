@@ -1,0 +1,24 @@
+package conformance_test
+
+// flaws are what can be wrong with the lock in memory. Each is a fault that some
+// lock in the world has had.
+type flaws struct {
+	// who is let in
+	oneTooMany, nothingIsShared, lastComesFirst, smallOnesPass, nobodyIsWoken bool
+	tryBarges, tryCountsWrong, failedTryStays                                 bool
+	// contexts
+	entryIsUnchecked, contextIsIgnored, tieIsLeftToChance, contextBoundsTheHold bool
+	waitersStay, neitherGrantNorError, cutOffIsDeaf                             bool
+	// tokens
+	tokensFall, tokensStay, tokensBeginAnew bool
+	// losses
+	lossIsIgnored, trustsTooLong, removalGoesUnseen, lossIsForever bool
+	neverFailsOnLoss, alwaysFailsOnLoss, lostWaiterPasses          bool
+	callbacksComeTwice, callbacksAreForgotten, callbacksBlock      bool
+	releaseIsRevocation, closingKeeps, closingLeaves               bool
+	waitsOutliveClosing, lateReleaseHitsOthers, releaseIsForgotten bool
+	verifyIsBlind, noAnswerIsALoss                                 bool
+	// options
+	ownContextIsUnknown, notReentrant, maxHoldIsForgotten, noDelay, delayAlways bool
+	ownersAreLost, waitersSeemToHold, allSeemMine, listIsBackward               bool
+}
