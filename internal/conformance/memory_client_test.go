@@ -74,16 +74,15 @@ func (c *client) request(ctx context.Context, l *life) error {
 func (c *client) alive(ctx context.Context) (*life, error) {
 	for {
 		c.mu.Lock()
-		l, isCut, mended, closed := c.life, c.isCut, c.mended, c.closed
-		if !closed && !isCut && isOver(l) {
-			l = newLife()
-			c.life = l
+		if !c.closed && !c.isCut && isOver(c.life) {
+			c.life = newLife()
 		}
+		l, over, mended, closed := c.life, isOver(c.life), c.mended, c.closed
 		c.mu.Unlock()
 		if closed {
 			return nil, recipes.ErrSessionClosed
 		}
-		if !isOver(l) {
+		if !over {
 			return l, nil
 		}
 		select {

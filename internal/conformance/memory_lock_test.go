@@ -69,8 +69,8 @@ func (m *memory) contend(ctx context.Context, l *life, w conformance.Way, try, a
 	if s.ownersAreLost {
 		e.set.Owner = "nobody"
 	}
-	if !s.enter(e, try, again) {
-		return nil, recipes.ErrBusy
+	if err := s.enter(e, try, again); err != nil {
+		return nil, err
 	}
 	if err := m.wait(ctx, e); err != nil {
 		if !s.waitersStay {

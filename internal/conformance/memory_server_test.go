@@ -51,15 +51,18 @@ func (s *server) stirred() {
 	s.change = make(chan struct{})
 }
 
-func (s *server) enter(e *entry, try, again bool) (in bool) {
+func (s *server) enter(e *entry, try, again bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.stirred()
+	if e.life.expired {
+		return recipes.ErrSessionLost
+	}
 	if try && s.busy(e) {
 		if s.failedTryStays {
 			s.lines[e.lock] = append(s.lines[e.lock], e)
 		}
-		return false
+		return recipes.ErrBusy
 	}
 	s.ids++
 	s.token++
@@ -81,7 +84,7 @@ func (s *server) enter(e *entry, try, again bool) (in bool) {
 		e.granted = true
 		close(e.turn)
 	}
-	return true
+	return nil
 }
 
 // busy reports whether e would have to wait.

@@ -67,7 +67,7 @@ func (b *backend) Run(t *testing.T, name string, f func(*testing.T, conformance.
 
 func (b *backend) lifetime() time.Duration {
 	if b.real {
-		return 2 * time.Second
+		return time.Second
 	}
 	return 10 * time.Second
 }
