@@ -1,5 +1,7 @@
 package conformance_test
 
+import "reflect"
+
 // flaws are what can be wrong with the lock in memory. Each is a fault that some
 // lock in the world has had.
 type flaws struct {
@@ -21,4 +23,15 @@ type flaws struct {
 	// options
 	ownContextIsUnknown, notReentrant, maxHoldIsForgotten, noDelay, delayAlways bool
 	ownersAreLost, waitersSeemToHold, allSeemMine, listIsBackward               bool
+}
+
+// name returns the name of the one that is set.
+func (f flaws) name() string {
+	v := reflect.ValueOf(f)
+	for field, value := range v.Fields() {
+		if value.Bool() {
+			return field.Name
+		}
+	}
+	return "none"
 }
