@@ -93,15 +93,38 @@ func endsWhileWaiting(e *env, w int) {
 	e.letIn(first, third)
 }
 
-// Both are ready when the waiter looks: it must not leave the choice to chance.
 func endsAsTheTurnComes(e *env, w int) {
-	l, other := e.fresh(), e.fresh()
-	for range 12 {
+	l, c := e.fresh(), e.Client()
+	other := e.on(c)
+	ended, cancel := context.WithCancel(e.t.Context())
+	cancel()
+	for range 5 {
+		// Both may be ready when the waiter looks: it must not leave the choice to
+		// chance.
 		s := e.hold(l, w)
 		a := s.wait(other, 1)
 		a.cancel(errEnough)
-		s.release()
+		s.g.Release(ended)
+		s.part()
 		a.fails(errEnough)
+		e.empty()
+		if !e.s.has(Steps) {
+			continue
+		}
+		// What it asks for when its turn has come is answered too late.
+		s = e.hold(l, w)
+		a = s.wait(other, 1)
+		c.OnStep(func() { a.cancel(errEnough) })
+		s.release()
+		_, err := a.result()
+		c.OnStep(nil)
+		if err != nil {
+			a.fails(errEnough)
+		} else if a.ctx.Err() != nil { // otherwise it asked for nothing
+			e.t.Error("granted after the end of its context")
+		} else {
+			e.release(a.g)
+		}
 		e.empty()
 	}
 	e.release(e.get(other, w))
@@ -133,7 +156,10 @@ func endsWhileCutOff(e *env, w int) {
 	c.CutOff()
 	a.cancel(errEnough)
 	a.fails(errEnough)
-	late := e.start(e.on(c), s.rival) // can't be asked for
+	late := e.start(e.on(c), s.rival)
+	if !late.pending() {
+		e.t.Error("came to an end without the service")
+	}
 	late.cancel(errEnough)
 	late.fails(errEnough)
 	e.Heal()

@@ -74,6 +74,7 @@ func (e *env) empty() {
 // An attempt is a call of Lock or one of its kin under way.
 type attempt struct {
 	e      *env
+	ctx    context.Context
 	done   chan struct{}
 	cancel context.CancelCauseFunc
 	g      *recipes.Grant
@@ -102,7 +103,7 @@ func (e *env) seen(l Lock, w int) func(*recipes.Grant) {
 // ctx, and hands what it gets to seen, which may be nil.
 func (e *env) startUnder(ctx context.Context, acquire Acquire, seen func(*recipes.Grant)) *attempt {
 	ctx, cancel := context.WithCancelCause(ctx)
-	a := &attempt{e: e, done: make(chan struct{}), cancel: cancel}
+	a := &attempt{e: e, ctx: ctx, done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(a.done)
 		a.g, a.err = acquire(ctx)

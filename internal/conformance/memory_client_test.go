@@ -117,8 +117,15 @@ func (c *client) end(l *life, cause error) {
 	if c.s.lossIsIgnored || c.s.closingKeeps && cause == recipes.ErrSessionClosed {
 		return
 	}
-	for h := range holds {
-		h.lose(cause, true)
+	revoke := func() {
+		for h := range holds {
+			h.lose(cause, true)
+		}
+	}
+	if c.s.callbacksBlock {
+		go revoke() // they are called from here, one after the other
+	} else {
+		revoke()
 	}
 }
 

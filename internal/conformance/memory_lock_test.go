@@ -65,7 +65,7 @@ func (m *memory) contend(ctx context.Context, l *life, w conformance.Way, try, a
 	if err := m.c.request(ctx, l); err != nil {
 		return nil, err
 	}
-	e := &entry{lock: m.name, takes: w.Takes, life: l, set: m.set}
+	e := &entry{lock: m.name, takes: w.Takes, life: l, set: m.set, turn: make(chan struct{}), gone: make(chan struct{})}
 	if s.ownersAreLost {
 		e.set.Owner = "nobody"
 	}
@@ -254,6 +254,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 		return
 	case c.s.lateReleaseHitsOthers && cause != nil:
 		go func() {
+			time.Sleep(time.Second) // of the bubble
 			c.s.mu.Lock()
 			defer c.s.mu.Unlock()
 			if line := c.s.lines[h.e.lock]; len(line) > 0 {

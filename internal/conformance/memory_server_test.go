@@ -73,7 +73,6 @@ func (s *server) enter(e *entry, try, again bool) error {
 	case s.tokensStay:
 		e.token = 7
 	}
-	e.turn, e.gone = make(chan struct{}), make(chan struct{})
 	if again && s.lostWaiterPasses {
 		s.lines[e.lock] = slices.Insert(s.lines[e.lock], 1, e)
 	} else {

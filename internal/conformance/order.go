@@ -27,9 +27,6 @@ func orderOfArrival(e *env) {
 		}
 		for len(line) > 0 {
 			e.checkLine(line)
-			if e.t.Failed() {
-				return
-			}
 			i := rnd.IntN(len(line))
 			if holding := e.fitting(line); rnd.IntN(3) > 0 {
 				i = rnd.IntN(holding)
@@ -65,15 +62,14 @@ func (e *env) fitting(line []*inLine) int {
 func (e *env) checkLine(line []*inLine) {
 	e.t.Helper()
 	n := e.fitting(line)
-	for _, c := range line[:n] {
-		if g := c.grant(); g.Err() != nil {
-			e.t.Errorf("contender %d: %v", c.arrived, g.Err())
-		}
-	}
-	e.Settle()
 	for _, c := range line[n:] {
 		if isDone(c.done) {
-			e.t.Errorf("contender %d (%s) came in before its turn, or gave up: %v", c.arrived, e.s.Ways[c.way].Name, c.err)
+			e.t.Fatalf("contender %d (%s) came in before its turn, or gave up: %v", c.arrived, e.s.Ways[c.way].Name, c.err)
+		}
+	}
+	for _, c := range line[:n] {
+		if g := c.grant(); g.Err() != nil {
+			e.t.Fatalf("contender %d: %v", c.arrived, g.Err())
 		}
 	}
 }
