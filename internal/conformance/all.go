@@ -38,10 +38,10 @@ func all(e *env, w int) {
 	c := e.Client()
 	lx, ly := e.on(c), e.named(c, lockY)
 	if lx.Key() == ly.Key() || lx.Key() != e.fresh().Key() {
-		e.t.Errorf("keys %q and %q; the first by another client: %q", lx.Key(), ly.Key(), e.fresh().Key())
+		e.t.Fatalf("keys %q and %q; the first by another client: %q", lx.Key(), ly.Key(), e.fresh().Key())
 	}
 	x, y := lockable{lx, w}, lockable{ly, w}
-	g, err := recipes.All(e.t.Context(), y, x)
+	g, err := recipes.All(e.context(), y, x)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -52,13 +52,13 @@ func all(e *env, w int) {
 	e.release(g, g)
 	e.empty()
 
-	if _, err := recipes.All(e.t.Context(), x, y, lockable{e.on(c), w}); !errors.Is(err, recipes.ErrDeadlock) {
+	if _, err := recipes.All(e.context(), x, y, lockable{e.on(c), w}); !errors.Is(err, recipes.ErrDeadlock) {
 		e.t.Errorf("the same lock twice: %v", err)
 	}
 
 	// One can't be had: none is kept.
 	s := e.hold(e.fresh(), w)
-	ctx, cancel := context.WithTimeout(e.t.Context(), e.Short())
+	ctx, cancel := context.WithTimeout(e.context(), e.Short())
 	defer cancel()
 	rivals := []recipes.Lockable{lockable{lx, s.rival}, lockable{ly, s.rival}}
 	if g, err := recipes.All(ctx, rivals...); g != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -78,7 +78,7 @@ func all(e *env, w int) {
 		}
 		wg.Go(func() {
 			for range 5 {
-				g, err := recipes.All(e.t.Context(), pair...)
+				g, err := recipes.All(e.context(), pair...)
 				if err != nil {
 					e.t.Error(err)
 					return
@@ -93,7 +93,7 @@ func all(e *env, w int) {
 func allLosesOne(e *env, w int) {
 	a, b := e.Client(), e.Client()
 	// Keys don't tell which client: the two locks are of different ones.
-	g, err := recipes.All(e.t.Context(), lockable{e.on(a), w}, lockable{e.named(b, lockY), w})
+	g, err := recipes.All(e.context(), lockable{e.on(a), w}, lockable{e.named(b, lockY), w})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func allLosesOne(e *env, w int) {
 	if !errors.Is(g.Err(), recipes.ErrRevoked) || !errors.Is(g.Err(), reason) || context.Cause(ctx) != g.Err() {
 		e.t.Errorf("Err: %v; the context's cause: %v", g.Err(), context.Cause(ctx))
 	}
-	if err := g.Release(e.t.Context()); !errors.Is(err, recipes.ErrRevoked) {
+	if err := g.Release(e.context()); !errors.Is(err, recipes.ErrRevoked) {
 		e.t.Errorf("release: %v", err)
 	}
 	for _, lock := range []string{lockX, lockY} {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lockkeeper/lockkeeper/internal/conformance"
 )
 
 // broken says, for each flaw, which check stands for the promise that it breaks,
@@ -23,6 +25,7 @@ var broken = []struct {
 	{flaws{nobodyIsWoken: true}, "mutex", "Released", "waited in vain"},
 	{flaws{nobodyIsWoken: true}, "mutex", "Exclusion", "waited in vain for everybody's turn"},
 	{flaws{tryBarges: true}, "rwlock", "TryBehindAWaiter", "granted, want held by another"},
+	{flaws{tryNeverSucceeds: true}, "mutex", "TryOnAFreeLock", "not granted: "},
 	{flaws{tryCountsWrong: true}, "mutex", "TryOnABusyLock", "waited in vain"},
 	{flaws{failedTryStays: true}, "mutex", "TryOnABusyLock", "in line: "},
 
@@ -49,18 +52,30 @@ var broken = []struct {
 	{flaws{neverFailsOnLoss: true}, "mutex", "FailOnLoss", "waited in vain"},
 	{flaws{alwaysFailsOnLoss: true}, "mutex", "LostWhileWaiting", "in line: "},
 	{flaws{alwaysFailsOnLoss: true}, "mutex", "RemovedWhileWaiting", "gave up"},
+	{flaws{neverFailsOnLoss: true}, "mutex", "FailOnLossWhileCutOff", "waited in vain"},
+	{flaws{alwaysFailsOnLoss: true}, "mutex", "CutOffWhileWaiting", "in line: "},
 	{flaws{lostWaiterPasses: true}, "mutex", "LostWhileWaiting", "waited in vain"},
 	{flaws{callbacksComeTwice: true}, "mutex", "LostWhileHolding", "OnRevoke was called 2 times"},
+	{flaws{callbacksComeTwice: true}, "mutex", "LostWhileNested", "OnRevoke was called"},
 	{flaws{callbacksAreForgotten: true}, "mutex", "LostWhileHolding", "waited in vain for OnRevoke"},
 	{flaws{callbacksBlock: true}, "mutex", "CallbacksThatBlockOrPanic", "waited in vain for"},
 	{flaws{releaseIsRevocation: true}, "mutex", "NoCallbackAfterARelease", "OnRevoke was told"},
+	{flaws{releaseIsRevocation: true}, "mutex", "ReleasedWhileCutOff", "OnRevoke was told"},
 	{flaws{closingKeeps: true}, "mutex", "ClosedWhileHolding", "not revoked when Close returns"},
 	{flaws{closingLeaves: true}, "mutex", "ClosedWhileHolding", "waited in vain"},
 	{flaws{waitsOutliveClosing: true}, "mutex", "ClosedWhileWaiting", "want session closed"},
 	{flaws{lateReleaseHitsOthers: true}, "mutex", "ReleasedLate", "after a late release: the newer grant"},
 	{flaws{releaseIsForgotten: true}, "mutex", "Released", "waited in vain"},
+	{flaws{releaseIsForgotten: true}, "mutex", "ReleasedUnderAnEndedContext", "waited in vain"},
+	{flaws{releaseIsForgotten: true}, "mutex", "Do", "left behind"},
+	{flaws{verifySeesGhosts: true}, "mutex", "Verify", "removed on the server"},
 	{flaws{verifyIsBlind: true}, "mutex", "VerifyFindsALoss", "Verify: <nil>"},
 	{flaws{noAnswerIsALoss: true}, "mutex", "VerifyWhileCutOff", "revoked"},
+
+	{flaws{lossIsIgnored: true}, "mutex", "Remaining", "and goes on"},
+	{flaws{lossIsIgnored: true}, "mutex", "DoLosesTheLock", "waited in vain for the end of the function's context"},
+	{flaws{lossIsIgnored: true}, "mutex", "AllLosesOne", "waited in vain for Done"},
+	{flaws{keysDiffer: true}, "mutex", "All", "by another client"},
 
 	{flaws{ownContextIsUnknown: true}, "mutex", "LockedUnderItsOwnContext", "waited in vain"},
 	{flaws{notReentrant: true}, "mutex", "Reentrant", "already held by this call chain"},
@@ -93,7 +108,7 @@ func TestBrokenLock(t *testing.T) {
 	}
 	caught := map[string]bool{}
 	for i, b := range broken {
-		caught[b.name()] = true
+		caught[b.name()], caught[b.check] = true, true
 		t.Run(b.name()+"/"+b.check, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestBrokenLock$/^"+b.check+"$", "-test.v")
@@ -112,6 +127,11 @@ func TestBrokenLock(t *testing.T) {
 	for f := range reflect.TypeFor[flaws]().Fields() {
 		if !caught[f.Name] {
 			t.Errorf("no check is known to catch %s", f.Name)
+		}
+	}
+	for _, check := range conformance.Checks() {
+		if !caught[check] {
+			t.Errorf("nothing is known that %s catches", check)
 		}
 	}
 }

@@ -32,11 +32,11 @@ func callbacks(e *env, w int) {
 	l := e.on(c,
 		recipes.OnRevoke(func(recipes.Revocation) { <-block }),
 		recipes.OnRevoke(func(recipes.Revocation) { panic("a fault of the user's") }),
-		recipes.OnRevoke(func(recipes.Revocation) { released <- g.Release(e.t.Context()) }),
+		recipes.OnRevoke(func(recipes.Revocation) { released <- g.Release(e.context()) }),
 		recipes.OnRevoke(func(recipes.Revocation) {
 			g, err := plain.Enter[w].Acquire(e.t.Context())
 			if err == nil {
-				err = g.Release(e.t.Context())
+				err = g.Release(e.context())
 			}
 			relocked <- err
 		}),

@@ -49,7 +49,7 @@ func closedWhileHolding(e *env, w int) {
 		}
 	}
 	if l.Contenders != nil {
-		if _, err := l.Contenders(e.t.Context()); !errors.Is(err, recipes.ErrSessionClosed) {
+		if _, err := l.Contenders(e.context()); !errors.Is(err, recipes.ErrSessionClosed) {
 			e.t.Errorf("contenders: %v", err)
 		}
 	}

@@ -49,7 +49,7 @@ type want struct {
 // the ones wanted. Company comes before them.
 func (e *env) list(l Lock, wants ...want) []recipes.Contender {
 	e.t.Helper()
-	all, err := l.Contenders(e.t.Context())
+	all, err := l.Contenders(e.context())
 	if err != nil {
 		e.t.Fatalf("contenders: %v", err)
 	}

@@ -140,7 +140,7 @@ func endsAfterTheGrant(e *env, w int) {
 	g := next.grant()
 	next.cancel(errEnough)
 	e.Pass(10 * time.Minute)
-	if err := g.Verify(e.t.Context()); err != nil {
+	if err := g.Verify(e.context()); err != nil {
 		e.t.Errorf("the grant ended with the context of the call: %v", err)
 	}
 	e.release(g)

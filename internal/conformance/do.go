@@ -32,7 +32,7 @@ func do(e *env, w int) {
 		}
 	}
 	var inner context.Context
-	err := recipes.Do(e.t.Context(), acquire, func(ctx context.Context, g *recipes.Grant) error {
+	err := recipes.Do(e.context(), acquire, func(ctx context.Context, g *recipes.Grant) error {
 		during(ctx, g)
 		inner = ctx
 		return nil
@@ -41,7 +41,7 @@ func do(e *env, w int) {
 		e.t.Errorf("%v; the function's context: %v", err, context.Cause(inner))
 	}
 	e.empty()
-	err = recipes.Do(e.t.Context(), acquire, func(ctx context.Context, g *recipes.Grant) error {
+	err = recipes.Do(e.context(), acquire, func(ctx context.Context, g *recipes.Grant) error {
 		during(ctx, g)
 		return errEnough
 	})
@@ -55,7 +55,7 @@ func do(e *env, w int) {
 				e.t.Errorf("recovered %v", p)
 			}
 		}()
-		recipes.Do(e.t.Context(), acquire, func(ctx context.Context, g *recipes.Grant) error {
+		recipes.Do(e.context(), acquire, func(ctx context.Context, g *recipes.Grant) error {
 			during(ctx, g)
 			panic(errEnough)
 		})
@@ -65,7 +65,7 @@ func do(e *env, w int) {
 		return
 	}
 	s := e.hold(e.fresh(), w)
-	err = recipes.Do(e.t.Context(), l.Enter[s.rival].Try, func(context.Context, *recipes.Grant) error {
+	err = recipes.Do(e.context(), l.Enter[s.rival].Try, func(context.Context, *recipes.Grant) error {
 		e.t.Error("ran although the lock was busy")
 		return nil
 	})
@@ -77,7 +77,7 @@ func do(e *env, w int) {
 
 func doLosesTheLock(e *env, w int) {
 	c := e.Client()
-	err := recipes.Do(e.t.Context(), e.on(c).Enter[w].Acquire, func(ctx context.Context, g *recipes.Grant) error {
+	err := recipes.Do(e.context(), e.on(c).Enter[w].Acquire, func(ctx context.Context, g *recipes.Grant) error {
 		reason := c.Lose()
 		e.await(ctx.Done(), "the end of the function's context")
 		if cause := context.Cause(ctx); !errors.Is(cause, recipes.ErrRevoked) || !errors.Is(cause, reason) {

@@ -159,15 +159,21 @@ func (e *env) get(l Lock, w int) *recipes.Grant {
 	return e.start(l, w).grant()
 }
 
+// context is for calls that a test waits for: a lock that never answers must fail
+// it, not hang it.
+func (e *env) context() context.Context {
+	ctx, cancel := context.WithTimeout(e.t.Context(), e.Patience())
+	e.t.Cleanup(cancel)
+	return ctx
+}
+
 // release gives grants up, which must be confirmed.
 func (e *env) release(grants ...*recipes.Grant) {
 	e.t.Helper()
 	for _, g := range grants {
-		ctx, cancel := context.WithTimeout(e.t.Context(), e.Patience())
-		if err := g.Release(ctx); err != nil {
+		if err := g.Release(e.context()); err != nil {
 			e.t.Errorf("release: %v", err)
 		}
-		cancel()
 	}
 }
 

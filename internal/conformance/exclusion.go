@@ -67,7 +67,7 @@ func (e *env) comeAndGo(l Lock, rnd *rand.Rand) {
 		return
 	}
 	e.Pass(upTo(rnd, 10*time.Millisecond))
-	if err := a.g.Release(e.t.Context()); err != nil {
+	if err := a.g.Release(e.context()); err != nil {
 		e.t.Errorf("release: %v", err)
 	}
 	if rnd.IntN(2) == 0 {

@@ -7,7 +7,7 @@ import "reflect"
 type flaws struct {
 	// who is let in
 	oneTooMany, nothingIsShared, lastComesFirst, smallOnesPass, nobodyIsWoken bool
-	tryBarges, tryCountsWrong, failedTryStays                                 bool
+	tryBarges, tryCountsWrong, tryNeverSucceeds, failedTryStays               bool
 	// contexts
 	entryIsUnchecked, contextIsIgnored, tieIsLeftToChance, contextBoundsTheHold bool
 	waitersStay, neitherGrantNorError, cutOffIsDeaf                             bool
@@ -19,10 +19,10 @@ type flaws struct {
 	callbacksComeTwice, callbacksAreForgotten, callbacksBlock      bool
 	releaseIsRevocation, closingKeeps, closingLeaves               bool
 	waitsOutliveClosing, lateReleaseHitsOthers, releaseIsForgotten bool
-	verifyIsBlind, noAnswerIsALoss                                 bool
+	verifyIsBlind, verifySeesGhosts, noAnswerIsALoss               bool
 	// options
 	ownContextIsUnknown, notReentrant, maxHoldIsForgotten, noDelay, delayAlways bool
-	ownersAreLost, waitersSeemToHold, allSeemMine, listIsBackward               bool
+	keysDiffer, ownersAreLost, waitersSeemToHold, allSeemMine, listIsBackward   bool
 }
 
 // name returns the name of the one that is set.

@@ -64,13 +64,13 @@ func maxHold(e *env, w int) {
 func verify(e *env, w int) {
 	g := e.get(e.fresh(), w)
 	for range 5 {
-		if err := g.Verify(e.t.Context()); err != nil {
+		if err := g.Verify(e.context()); err != nil {
 			e.t.Error(err)
 		}
 		e.Pass(time.Minute)
 	}
 	e.release(g)
-	if err := g.Verify(e.t.Context()); !errors.Is(err, recipes.ErrReleased) {
+	if err := g.Verify(e.context()); !errors.Is(err, recipes.ErrReleased) {
 		e.t.Errorf("released: %v", err)
 	}
 }
@@ -80,7 +80,7 @@ func verifyFindsALoss(e *env, w int) {
 	e.queued(1)
 	e.witness.pardon(g)
 	e.Remove(lockX, 0)
-	if err := g.Verify(e.t.Context()); !errors.Is(err, recipes.ErrRevoked) || !errors.Is(err, recipes.ErrNodeDeleted) {
+	if err := g.Verify(e.context()); !errors.Is(err, recipes.ErrRevoked) || !errors.Is(err, recipes.ErrNodeDeleted) {
 		e.t.Errorf("Verify: %v", err)
 	}
 	if !isDone(g.Done()) {

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -211,7 +212,11 @@ func (c *client) Lock(name string, opts ...recipes.Option) (conformance.Lock, er
 		return conformance.Lock{}, err
 	}
 	m := &memory{c: c, name: name, set: set}
-	l := conformance.Lock{Contenders: m.contenders, Key: func() string { return "memory " + name }}
+	key := "memory " + name
+	if c.s.keysDiffer {
+		key = rand.Text()
+	}
+	l := conformance.Lock{Contenders: m.contenders, Key: func() string { return key }}
 	for _, w := range c.w.b.ways {
 		l.Enter = append(l.Enter, conformance.Entry{
 			Acquire: func(ctx context.Context) (*recipes.Grant, error) { return m.acquire(ctx, "lock", w, false) },

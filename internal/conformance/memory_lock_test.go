@@ -232,7 +232,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		}
 		return err
 	}
-	if !h.m.c.s.there(h.e) {
+	if h.m.c.s.verifySeesGhosts || !h.m.c.s.there(h.e) {
 		h.lose(recipes.ErrNodeDeleted, true)
 	}
 	return nil

@@ -97,7 +97,7 @@ func (s *server) busy(e *entry) bool {
 	if s.tryCountsWrong {
 		sum -= e.takes
 	}
-	return sum > s.size-e.takes || time.Now().Before(s.closed[e.lock])
+	return s.tryNeverSucceeds || sum > s.size-e.takes || time.Now().Before(s.closed[e.lock])
 }
 
 // serve grants what fits. Called with the server locked.

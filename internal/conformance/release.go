@@ -54,7 +54,7 @@ func released(e *env, w int) {
 	if context.Cause(ctx) != s.g.Err() || s.g.Remaining() != 0 {
 		e.t.Errorf("the context's cause: %v; remaining: %v", context.Cause(ctx), s.g.Remaining())
 	}
-	if err := s.g.Verify(e.t.Context()); !errors.Is(err, recipes.ErrReleased) {
+	if err := s.g.Verify(e.context()); !errors.Is(err, recipes.ErrReleased) {
 		e.t.Errorf("Verify: %v", err)
 	}
 	e.release(next.grant())
@@ -104,13 +104,13 @@ func releasedLate(e *env, w int) {
 	next := s.wait(e.fresh(), 1)
 	for range 2 {
 		for _, g := range old {
-			if err := g.Release(e.t.Context()); (err != nil) != errors.Is(g.Err(), recipes.ErrRevoked) {
+			if err := g.Release(e.context()); (err != nil) != errors.Is(g.Err(), recipes.ErrRevoked) {
 				e.t.Errorf("a late release: %v", err)
 			}
 		}
 		e.Pass(time.Minute)
 		e.Settle()
-		if err := s.g.Verify(e.t.Context()); err != nil || !next.pending() {
+		if err := s.g.Verify(e.context()); err != nil || !next.pending() {
 			e.t.Errorf("after a late release: the newer grant: %v; the one behind waits: %v", err, next.pending())
 		}
 	}

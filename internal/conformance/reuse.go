@@ -45,7 +45,7 @@ func reusedAfterALoss(e *env, w int) {
 					}
 				}
 				e.Pass(time.Millisecond)
-				err := a.g.Release(e.t.Context())
+				err := a.g.Release(e.context())
 				if err == nil {
 					n++
 				} else if !errors.Is(err, recipes.ErrRevoked) {

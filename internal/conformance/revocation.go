@@ -98,7 +98,7 @@ func (e *env) revoked(w int, warned bool, fault func(Client, *scene) error) {
 		e.t.Errorf("the context's cause is %v", err)
 	}
 	e.ended(s.g, reason)
-	if err := g.Verify(e.t.Context()); err != nil {
+	if err := g.Verify(e.context()); err != nil {
 		e.t.Errorf("the next grant after the late release of the one before: %v", err)
 	}
 	e.release(g)
@@ -122,8 +122,8 @@ func (e *env) ended(g *recipes.Grant, reason error) {
 	for range 3 {
 		for what, err := range map[string]error{
 			"Err":     g.Err(),
-			"Release": g.Release(e.t.Context()),
-			"Verify":  g.Verify(e.t.Context()),
+			"Release": g.Release(e.context()),
+			"Verify":  g.Verify(e.context()),
 		} {
 			if !errors.Is(err, recipes.ErrRevoked) || !errors.Is(err, reason) || errors.Is(err, recipes.ErrReleased) {
 				e.t.Errorf("%s is %v, want ErrRevoked with %v", what, err, reason)

@@ -19,16 +19,16 @@ type check struct {
 // Run runs all checks as subtests of t.
 func (s Suite) Run(t *testing.T) {
 	s.validate(t)
-	for _, list := range [][]check{
-		exclusionChecks, orderChecks, tryChecks, contextChecks, stepChecks,
-		revocationChecks, requeueChecks, tokenChecks, reuseChecks, callbackChecks, closeChecks,
-		releaseChecks, reentryChecks, holdChecks, delayChecks, contenderChecks, doChecks, allChecks,
-	} {
-		for _, c := range list {
-			s.run(t, c)
-		}
+	for _, c := range checks {
+		s.run(t, c)
 	}
 }
+
+var checks = slices.Concat(
+	exclusionChecks, orderChecks, tryChecks, contextChecks, stepChecks,
+	revocationChecks, requeueChecks, tokenChecks, reuseChecks, callbackChecks, closeChecks,
+	releaseChecks, reentryChecks, holdChecks, delayChecks, contenderChecks, doChecks, allChecks,
+)
 
 func (s Suite) run(t *testing.T, c check) {
 	for _, need := range c.needs {

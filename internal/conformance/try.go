@@ -44,7 +44,7 @@ func tryFree(e *env, w int) {
 	for range 3 {
 		g := e.startTry(l, w).grant()
 		e.queued(1)
-		if err := g.Verify(e.t.Context()); err != nil {
+		if err := g.Verify(e.context()); err != nil {
 			e.t.Error(err)
 		}
 		e.release(g)
