@@ -89,13 +89,20 @@ func (g *Grant) Remaining() time.Duration {
 // no goroutine while it lives.
 func (g *Grant) Context(parent context.Context) context.Context {
 	g.check()
-	ctx := parent
-	for _, p := range g.Parts() {
-		ctx = context.WithValue(ctx, heldKey{p.tenure.realm, p.tenure.path}, p.tenure)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(g.mark(parent))
 	forget := g.ending.onEnd(func(err error) { cancel(err) })
 	context.AfterFunc(ctx, forget)
+	return ctx
+}
+
+// mark puts into ctx what is held.
+func (g *Grant) mark(ctx context.Context) context.Context {
+	if g.tenure != nil {
+		return context.WithValue(ctx, heldKey{g.tenure.realm, g.tenure.path}, g.tenure)
+	}
+	for _, p := range g.parts {
+		ctx = p.mark(ctx)
+	}
 	return ctx
 }
 

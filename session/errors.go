@@ -87,7 +87,7 @@ func classify(err error) outcome {
 		return unknown
 	case code == codeThrottled:
 		return notSent
-	case code == codeConnectionLoss || code == codeOperationTimeout || code >= codeDataInconsistency:
+	case code == codeConnectionLoss || code == codeOperationTimeout || code == codeRequestTimeout || code >= codeDataInconsistency:
 		return unknown
 	default:
 		return answered
@@ -115,6 +115,7 @@ const (
 	codeConnectionLoss    = -4
 	codeUnimplemented     = -6
 	codeOperationTimeout  = -7
+	codeRequestTimeout    = -122
 	codeThrottled         = -127
 )
 

@@ -166,6 +166,24 @@ func TestEventsMissedDuringCuts(t *testing.T) {
 	})
 }
 
+// case 23: questions that wait for the connection are the first on a new one, and
+// must not meet the client's look at the watches that it has.
+func TestQuestionsRightAfterAReconnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, l := open(t, config(srv))
+		srv.Create("/p", nil)
+		for range 200 {
+			w := watch(t, l, "/p")
+			srv.Cut(l.ID())
+			<-w.Fired
+		}
+		watch(t, l, "/p") // connected again
+		if n := srv.Requests().Of(zktest.OpSetWatches); n != 0 {
+			t.Errorf("the client set its watches anew %d times", n)
+		}
+	})
+}
+
 // A cut while the question is under way: it is asked again.
 func TestReplyOfWatchLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {

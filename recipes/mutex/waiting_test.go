@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -200,7 +201,6 @@ func TestWaiterLosesItsSession(t *testing.T) {
 				fails := e.Start(e.Mutex(s, recipes.FailOnLoss()).Lock)
 				stays := e.Start(e.Mutex(s).Lock)
 				e.Queued(3)
-				lose(e, s)
 				lost := make(chan time.Time, 1)
 				go func() {
 					for st := range s.States(e.T.Context()) {
@@ -210,6 +210,8 @@ func TestWaiterLosesItsSession(t *testing.T) {
 						}
 					}
 				}()
+				synctest.Wait()
+				lose(e, s)
 				fails.Fails(time.Minute, recipes.ErrSessionLost)
 				if late := time.Since(locktest.Await(e, lost)); late > 100*time.Millisecond {
 					t.Errorf("failed %v after the loss was known", late)

@@ -118,22 +118,36 @@ func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Sta
 var errNotOurs = fmt.Errorf("%w: a lock delay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
 
 // announceDelay tells the others, before the lock is used, what is to happen if
-// this holder dies.
+// this holder dies. If ctx ends first, that goes on, since a request that has been
+// made may yet be carried out: leave waits for it.
 func (p *place) announceDelay(ctx context.Context) error {
+	told := make(chan struct{})
+	p.telling = told
+	var err error
+	go func() { // ends with the answer or the life
+		defer close(told)
+		err = p.announce(context.WithoutCancel(ctx))
+	}()
+	select {
+	case <-told:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *place) announce(ctx context.Context) error {
 	var keep []any
 	if p.record.Holder < 0 {
 		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
 	}
 	r := p.record
 	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
-	p.announced, p.announcing = true, true
 	_, err := p.writeRecord(ctx, r, keep...)
 	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory
 		_, err = p.writeRecord(ctx, r)
 	}
-	if err == nil {
-		p.announcing = false
-	}
+	p.announced, p.announcing = err == nil, false
 	return err
 }
 

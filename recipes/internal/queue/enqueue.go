@@ -27,8 +27,9 @@ type place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
-	announced  bool // the record may say that we hold, with a lock delay
-	announcing bool // whether it does is not known
+	announced  bool            // the record says that we hold, with a lock delay
+	announcing bool            // whether it does is not known
+	telling    <-chan struct{} // closed when that is known
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -70,7 +71,9 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 		if err == nil {
 			return p, nil
 		}
-		life.Remove(node.Path, nil, func(error) {})
+		if !errors.Is(err, errPlaceTaken) {
+			life.Remove(node.Path, nil, func(error) {})
+		}
 		if !errors.Is(err, errMisplaced) {
 			return nil, err
 		}
@@ -163,7 +166,7 @@ func (p *place) settle(ctx context.Context, made *session.Created) error {
 		// counter has gone back, as some servers' does when the leader changes, and
 		// nobody can tell who came first.
 		if err := p.prove(ctx); errors.Is(err, errPlaceLost) {
-			return errMisplaced
+			return fmt.Errorf("%w: %w", errMisplaced, err)
 		} else if err != nil {
 			return err
 		}
@@ -187,11 +190,19 @@ func (p *place) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stat == nil || stat.EphemeralOwner != p.life.ID() {
+	if stat == nil {
 		return errPlaceLost
+	}
+	if !p.isOwn(stat) {
+		return errPlaceTaken
 	}
 	p.own = stat
 	return nil
+}
+
+// isOwn reports whether what stands at our node's name is the node that we made.
+func (p *place) isOwn(stat *zk.Stat) bool {
+	return stat.EphemeralOwner == p.life.ID() && stat.Czxid == p.own.Czxid
 }
 
 // readRecord reads the directory's data. Without the directory, or in one made
@@ -226,11 +237,22 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 // announced a lock delay leaves as if it had held, so that it is not taken for a
 // holder that died.
 func (p *place) leave() {
-	var ops []any
-	if p.announced {
-		ops = p.releaseOps()
+	if p.telling == nil {
+		p.remove(nil)
+		return
 	}
-	p.life.Remove(p.path(), ops, func(err error) {
+	go func() { // ends with the answer or the life
+		<-p.telling
+		if p.announced {
+			p.remove(p.releaseOps())
+		} else {
+			p.remove(nil)
+		}
+	}()
+}
+
+func (p *place) remove(with []any) {
+	p.life.Remove(p.path(), with, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,19 +19,14 @@ type hold struct {
 	held *session.Hold
 
 	mu     sync.Mutex
-	lost   error // before revoke was known
-	gone   bool
-	revoke func(cause error, gone bool) bool
+	lost   error                             // before there was a grant
+	revoke func(cause error, gone bool) bool // of the grant
 }
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 	delay := p.q.settings.LockDelay > 0
-	if delay {
-		if err := p.announceDelay(ctx); err != nil {
-			return nil, err
-		}
-	}
+	p.announcing = delay // for what Close does meanwhile
 	h := &hold{p: p}
 	var err error
 	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
@@ -40,9 +36,20 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	if delay {
+		if err := p.announceDelay(ctx); err != nil {
+			h.held.Drop()
+			return nil, err
+		}
+	}
 	if ctx.Err() != nil {
 		h.held.Drop()
 		return nil, context.Cause(ctx)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost != nil { // lost before it was granted: no grant
+		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
 	}
 	g, revoke := recipes.NewGrant(recipes.Spec{
 		Realm:    p.q.sess.Realm(),
@@ -52,13 +59,7 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 		Settings: p.q.settings,
 		Hold:     h,
 	})
-	h.mu.Lock()
 	h.revoke = revoke
-	lost, gone := h.lost, h.gone
-	h.mu.Unlock()
-	if lost != nil { // it was granted, and lost at once: say so to the caller
-		revoke(lost, gone)
-	}
 	return g, nil
 }
 
@@ -88,7 +89,7 @@ func (h *hold) lose(cause error, gone bool) {
 	h.mu.Lock()
 	revoke := h.revoke
 	if revoke == nil {
-		h.lost, h.gone = cause, gone
+		h.lost = cause
 	}
 	h.mu.Unlock()
 	if revoke != nil {

@@ -42,11 +42,12 @@ func parse(name string, keywords []Keyword) (Node, bool) {
 // parseSeq reads what the server appends: a 32-bit number, at least ten
 // characters wide. A counter that has wrapped goes on after the positive ones.
 func parseSeq(s string) (int64, bool) {
-	if len(s) < 10 || len(s) > 11 || s[0] == '+' {
+	padded := len(s) == 10 && s[0] != '+'
+	if !padded && !(len(s) == 11 && s[0] == '-' && s[1] != '0') {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
+	if err != nil || n == 0 && s[0] == '-' {
 		return 0, false
 	}
 	return int64(uint32(n)), true

@@ -93,8 +93,12 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	}
 }
 
-// errPlaceLost: the own node is gone although the session lives.
-var errPlaceLost = errors.New("contender's node was removed")
+// errPlaceLost: the own node is gone although the session lives. errPlaceTaken:
+// and somebody else's stands there now, which is not ours to remove.
+var (
+	errPlaceLost  = errors.New("contender's node was removed")
+	errPlaceTaken = fmt.Errorf("%w and replaced", errPlaceLost)
+)
 
 // contend is one contender's way from the create to the grant.
 func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
@@ -108,7 +112,7 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try 
 		return nil, err
 	}
 	defer func() {
-		if g == nil {
+		if g == nil && !errors.Is(err, errPlaceTaken) {
 			p.leave()
 		}
 	}()
@@ -279,8 +283,11 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 		return nil, err
 	}
 	var t ticket
-	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
-		t.Owner = string(data) // another library's
+	if json.Unmarshal(data, &t) != nil || t.ID == "" { // another library's
+		t.Owner = ""
+		if utf8.Valid(data) {
+			t.Owner = string(data)
+		}
 	}
 	return &recipes.Contender{
 		Owner: t.Owner,

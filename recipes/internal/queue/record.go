@@ -26,6 +26,10 @@ type record struct {
 
 const recordMark = "lockkeeper"
 
+// maxDelay is the most that recipes.LockDelay takes: whatever the record says,
+// nobody waits longer.
+const maxDelay = 24 * time.Hour
+
 func newRecord(recipe string) record { return record{Recipe: recipe, Released: -1, Holder: -1} }
 
 // parseRecord reads the data of a directory. ours is false for data that
@@ -55,7 +59,7 @@ func parseRecord(data []byte) (r record, ours bool) {
 		case "holder":
 			r.Holder = n
 		case "delay":
-			r.Delay = time.Duration(n) * time.Millisecond
+			r.Delay = time.Duration(min(n, maxDelay.Milliseconds())) * time.Millisecond
 		case "died":
 			r.Died = true
 		case "since":

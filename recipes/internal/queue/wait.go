@@ -75,8 +75,12 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 				return recipes.ErrBusy
 			}
 			p.saw = ahead
-			if err := p.waitFor(ctx, w, ahead); err != nil {
+			gone, err := p.waitFor(ctx, w, ahead)
+			if err != nil {
 				return err
+			}
+			if gone {
+				v.gone(ahead, true)
 			}
 			misses, fresh = 0, false
 		}
@@ -113,8 +117,9 @@ func (p *place) list(ctx context.Context, v *view) error {
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
-// of consequence. In a longer wait it sees to it that the own node is still there.
-func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error {
+// of consequence; gone is true if the node is known to be gone though nothing was
+// heard of it. In a longer wait it sees to it that the own node is still there.
+func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	guard := time.NewTimer(guardAfter)
 	defer guard.Stop()
 	poll := time.NewTimer(pollEvery + rand.N(pollEvery))
@@ -126,25 +131,25 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error
 		}
 		select {
 		case <-w.Fired:
-			return nil
+			return false, nil
 		case <-guard.C:
 			if err := p.watchOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-ownFired:
 			if err := p.watchOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-poll.C:
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
-				return err
+				return err == nil, err
 			}
 			poll.Reset(pollEvery + rand.N(pollEvery))
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-p.life.Done():
-			return p.life.Err()
+			return false, p.life.Err()
 		}
 	}
 }
@@ -152,11 +157,14 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error
 // watchOwn watches the own node, and fails if it is not there.
 func (p *place) watchOwn(ctx context.Context) error {
 	own, err := p.life.Watch(ctx, p.path())
-	if errors.Is(err, zk.ErrNoNode) || err == nil && own.Stat.EphemeralOwner != p.life.ID() {
+	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost
 	}
 	if err != nil {
 		return err
+	}
+	if !p.isOwn(own.Stat) {
+		return errPlaceTaken
 	}
 	p.guard, p.own = own, own.Stat
 	return nil
