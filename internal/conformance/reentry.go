@@ -10,7 +10,6 @@ var reentryChecks = []check{
 	{
 		name:    "LockedUnderItsOwnContext",
 		promise: "a call under the context of a live grant of the same lock fails with ErrDeadlock at once; another lock is another matter",
-		needs:   []Capability{Reentry},
 		way:     underItsOwnContext,
 	},
 	{

@@ -31,11 +31,8 @@ var checks = slices.Concat(
 )
 
 func (s Suite) run(t *testing.T, c check) {
-	for _, need := range c.needs {
-		if reason, lacks := s.Lacks[need]; lacks {
-			t.Run(c.name, func(t *testing.T) { t.Skipf("no %s: %s", need, reason) })
-			return
-		}
+	if skip(t, c.name, c, s.Lacks) {
+		return
 	}
 	if c.lock != nil {
 		s.inWorld(t, c.name, c, c.lock)
@@ -43,9 +40,22 @@ func (s Suite) run(t *testing.T, c check) {
 	}
 	t.Run(c.name, func(t *testing.T) {
 		for w, way := range s.Ways {
-			s.inWorld(t, way.Name, c, func(e *env) { c.way(e, w) })
+			if !skip(t, way.Name, c, way.Lacks) {
+				s.inWorld(t, way.Name, c, func(e *env) { c.way(e, w) })
+			}
 		}
 	})
+}
+
+// skip reports whether something is lacking that the check needs, and shows it.
+func skip(t *testing.T, name string, c check, lacks map[Capability]string) bool {
+	for _, need := range c.needs {
+		if reason, lacking := lacks[need]; lacking {
+			t.Run(name, func(t *testing.T) { t.Skipf("no %s: %s", need, reason) })
+			return true
+		}
+	}
+	return false
 }
 
 func (s Suite) inWorld(t *testing.T, name string, c check, f func(e *env)) {
@@ -83,12 +93,18 @@ func (s Suite) validate(t *testing.T) {
 		if w.Name == "" || w.Takes < 1 || w.Takes > s.Size {
 			t.Fatalf("way %+v of size %d", w, s.Size)
 		}
+		validateLacks(t, w.Lacks)
 	}
-	for _, c := range slices.Sorted(maps.Keys(s.Lacks)) {
+	validateLacks(t, s.Lacks)
+}
+
+func validateLacks(t *testing.T, lacks map[Capability]string) {
+	t.Helper()
+	for _, c := range slices.Sorted(maps.Keys(lacks)) {
 		if !slices.Contains(capabilities, c) {
 			t.Fatalf("no such capability: %q", c)
 		}
-		if s.Lacks[c] == "" {
+		if lacks[c] == "" {
 			t.Fatalf("no reason why it lacks %s", c)
 		}
 	}

@@ -27,6 +27,8 @@ const Whole = math.MaxInt32
 type Way struct {
 	Name  string
 	Takes int
+	// Lacks is what this way doesn't have while others do.
+	Lacks map[Capability]string
 }
 
 // A Capability is something that not every lock or service has.
@@ -39,7 +41,7 @@ const (
 	Tokens     Capability = "tokens"                   // grants have them
 	Delay      Capability = "lock delay"               // recipes.LockDelay
 	Contenders Capability = "contenders"               // [Lock.Contenders]
-	Reentry    Capability = "re-entrancy"              // by context
+	Reentry    Capability = "re-entrancy"              // recipes.Reentrant
 	All        Capability = "several locks at a time"  // [Lock.Key]
 	Losing     Capability = "ending a session"         // [Client.Lose]
 	CuttingOff Capability = "cutting a client off"     // [Client.CutOff]
