@@ -80,11 +80,10 @@ var recipe = queue.Recipe{
 // an error that matches recipes.ErrInvalid.
 //
 // The options are those of all locks, but for recipes.LockDelay, which is refused:
-// keeping permits closed after a death would stop the holders that are alive no more
-// than the one that died, and hold up only those who wait. Under
-// recipes.Reentrant a nested grant shares the permits and slots of the outer one and
-// takes none of its own; a nested request for more than the outer has fails with
-// recipes.ErrDeadlock.
+// it is for a resource that one uses at a time. Here others go on using it anyway,
+// and what is fenced is a slot, by the token. Under recipes.Reentrant a nested grant
+// shares the permits and slots of the outer one and takes none of its own; a nested
+// request for more than the outer has fails with recipes.ErrDeadlock.
 func New(s *session.Session, path string, size int, opts ...recipes.Option) (*Semaphore, error) {
 	set, err := recipes.NewSettings(opts, nil)
 	if err != nil {
