@@ -45,6 +45,7 @@ type wire struct {
 
 const (
 	opCreate       = 1
+	opExists       = 3
 	opGetData      = 4
 	opGetChildren2 = 12
 	opCreate2      = 15
@@ -163,10 +164,13 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch op {
-	case opGetData, opGetChildren2:
+	case opGetData, opGetChildren2, opExists:
 		key := watchKey{path: r.string()}
-		if op == opGetChildren2 {
+		switch op {
+		case opGetChildren2:
 			key.kind = watchChildren
+		case opExists:
+			key.kind = watchPresence
 		}
 		if r.err == nil && w.life.watches.wants(key) {
 			send = bytes.Clone(frame) // the client's buffer is not ours to change
@@ -196,6 +200,7 @@ func (w *wire) noteReply(body []byte) {
 		event, _, path := r.int32(), r.int32(), r.string()
 		if event != eventChildren {
 			w.fire(watchKey{path, watchData})
+			w.fire(watchKey{path, watchPresence})
 		}
 		if event == eventChildren || event == eventDeleted {
 			w.fire(watchKey{path, watchChildren})
@@ -210,7 +215,7 @@ func (w *wire) noteReply(body []byte) {
 	defer w.mu.Unlock()
 	if key, ok := w.asked[xid]; ok {
 		delete(w.asked, xid)
-		if code == 0 {
+		if code == 0 || code == codeNoNode && key.kind == watchPresence {
 			w.armed[key] = struct{}{}
 		}
 	}
