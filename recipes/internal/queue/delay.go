@@ -115,17 +115,22 @@ func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Sta
 	}
 }
 
-var errNotOurs = fmt.Errorf("%w: a lock delay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+var errNotOurs = fmt.Errorf("%w: this needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
 
-// announceDelay tells the others, before the lock is used, what is to happen if
-// this holder dies.
-func (p *place) announceDelay(ctx context.Context) error {
+// announce tells the others, before the lock is used, that it is held, and with a
+// lock delay, what is to happen if this holder dies.
+func (p *place) announce(ctx context.Context) error {
 	var keep []any
-	if p.record.Holder < 0 {
-		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
-	}
 	r := p.record
-	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
+	if p.q.recipe.Announces {
+		r.Leader = p.node.Seq
+	}
+	if delay := p.q.settings.LockDelay; delay > 0 {
+		if p.record.Holder < 0 {
+			keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
+		}
+		r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, delay, false, 0
+	}
 	p.announced, p.announcing = true, true
 	_, err := p.writeRecord(ctx, r, keep...)
 	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory

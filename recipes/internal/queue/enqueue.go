@@ -20,6 +20,7 @@ type place struct {
 	prefix string   // of the names in this directory
 	czxid  int64    // of this directory
 	own    *zk.Stat // of the node: proof that it was there and ours
+	ticket ticket   // what is in it
 	guard  *session.Watch
 
 	record  record
@@ -27,8 +28,9 @@ type place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
-	announced  bool // the record may say that we hold, with a lock delay
+	announced  bool // the record may say that we hold
 	announcing bool // whether it does is not known
+	left       bool // the node is gone, or its removal is under way
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -42,7 +44,7 @@ const enqueueTries = 16
 var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
-func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*place, error) {
+func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*place, error) {
 	for range enqueueTries {
 		dir, err := q.directory(ctx, life)
 		if err != nil {
@@ -54,8 +56,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			}
 			continue
 		}
-		p := &place{q: q, life: life, prefix: prefix(dir.czxid, k.Text), czxid: dir.czxid}
-		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
+		p := &place{q: q, life: life, prefix: prefix(dir.czxid, b.Keyword.Text), czxid: dir.czxid, ticket: q.ticket(b.Value)}
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, p.ticket.encode())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
@@ -223,12 +225,12 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 }
 
 // leave removes the node, in the background, until that is certain. One that has
-// announced a lock delay leaves as if it had held, so that it is not taken for a
+// announced that it holds leaves as if it had, so that it is not taken for a
 // holder that died.
 func (p *place) leave() {
 	var ops []any
 	if p.announced {
-		ops = p.releaseOps()
+		ops = p.releaseOps(nobody)
 	}
 	p.life.Remove(p.path(), ops, func(err error) {
 		if err != nil {

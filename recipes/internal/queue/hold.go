@@ -16,8 +16,10 @@ import (
 type hold struct {
 	p    *place
 	held *session.Hold
+	data *Writer // of the node
 
 	mu     sync.Mutex
+	heir   int64 // sequence number of the successor that the holder named
 	lost   error // before revoke was known
 	gone   bool
 	revoke func(cause error, gone bool) bool
@@ -25,15 +27,14 @@ type hold struct {
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
-	delay := p.q.settings.LockDelay > 0
-	if delay {
-		if err := p.announceDelay(ctx); err != nil {
+	if p.q.recipe.Announces || p.q.settings.LockDelay > 0 {
+		if err := p.announce(ctx); err != nil {
 			return nil, err
 		}
 	}
-	h := &hold{p: p}
+	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.own.Version)}
 	var err error
-	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
+	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody), h.lose)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, errPlaceLost
 	}
@@ -65,18 +66,18 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 // releaseOps are what goes with the deletion of the node at a release: the mark
 // by which the next in line knows that the holder released. Where the record has
 // changed since we read it, somebody else has put data there, and it is left.
-func (p *place) releaseOps() []any {
+func (p *place) releaseOps(heir int64) []any {
 	if !p.ours {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
-	r.Dir, r.Released = p.written.Czxid, p.node.Seq
+	r.Dir, r.Released, r.Heir = p.written.Czxid, p.node.Seq, heir
 	version := p.written.Version
 	if p.announcing { // that may have changed it
 		version = -1
 	}
 	ops := []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
-	if p.record.Holder >= 0 || p.announcing {
+	if p.record.Holder >= 0 || p.announcing && p.q.settings.LockDelay > 0 {
 		ops = append(ops, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
 	}
 	return ops
@@ -84,7 +85,7 @@ func (p *place) releaseOps() []any {
 
 // lose is called by the session when the hold is lost.
 func (h *hold) lose(cause error, gone bool) {
-	cause = translate(cause)
+	cause = Translate(cause)
 	h.mu.Lock()
 	revoke := h.revoke
 	if revoke == nil {
@@ -113,7 +114,7 @@ func (h *hold) Verify(ctx context.Context) error {
 	err := h.held.Verify(ctx)
 	var se *session.Error
 	if errors.As(err, &se) {
-		return translate(se.Reason)
+		return Translate(se.Reason)
 	}
 	return err
 }
@@ -123,14 +124,17 @@ func (h *hold) Verify(ctx context.Context) error {
 // the holder asked for a delay.
 func (h *hold) GiveUp(cause error, done func(error)) {
 	h.held.Drop()
-	ops := h.p.releaseOps()
+	h.mu.Lock()
+	heir := h.heir
+	h.mu.Unlock()
+	ops := h.p.releaseOps(heir)
 	if cause != nil && h.p.q.settings.LockDelay > 0 {
 		ops = nil
 	}
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
 		if err != nil {
 			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
-			err = translate(err)
+			err = Translate(err)
 		}
 		done(err)
 	})

@@ -24,6 +24,17 @@ type Recipe struct {
 	Foreign  []Keyword // of other recipes: their nodes are a conflict
 	// Blocks says whether other, being ahead of self, is in its way.
 	Blocks func(other, self Node) bool
+	// Announces makes a holder say in the directory's record that it holds, with
+	// one more committed request before it does: see Queue.Announced.
+	Announces bool
+}
+
+// A Bid is what one Acquire asks for.
+type Bid struct {
+	Keyword Keyword
+	Op      string // the operation's name in errors
+	Value   []byte // goes into the contender's node
+	Try     bool   // do not wait
 }
 
 // A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
@@ -70,6 +81,12 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if try {
 		op = "trylock"
 	}
+	return q.Bid(ctx, Bid{Keyword: k, Op: op, Try: try})
+}
+
+// Bid is Acquire in full.
+func (q *Queue) Bid(ctx context.Context, b Bid) (*recipes.Grant, error) {
+	op := b.Op
 	if ctx.Err() != nil {
 		return nil, q.fail(op, context.Cause(ctx))
 	}
@@ -81,9 +98,12 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, k, try)
+		g, err := q.contend(ctx, life, b)
 		if err == nil {
 			return g, nil
+		}
+		if errors.Is(err, errYielded) {
+			continue
 		}
 		lost := life.Err() != nil && ctx.Err() == nil || errors.Is(err, errPlaceLost)
 		if !lost || q.settings.FailOnLoss || errors.Is(life.Err(), session.ErrClosed) {
@@ -97,22 +117,25 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 var errPlaceLost = errors.New("contender's node was removed")
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
-	if try {
-		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *recipes.Grant, err error) {
+	if b.Try {
+		if busy, err := q.looksBusy(ctx, life, b.Keyword); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, k)
+	p, err := q.enqueue(ctx, life, b)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if g == nil {
+		if g == nil && !p.left {
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, try); err != nil {
+	if err := p.waitTurn(ctx, b.Try); err != nil {
+		return nil, err
+	}
+	if err := p.giveWay(ctx, b.Try); err != nil {
 		return nil, err
 	}
 	return p.take(ctx)
@@ -221,14 +244,27 @@ func (q *Queue) known() directory {
 type ticket struct {
 	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
 	Owner string `json:"owner"`
+	Value []byte `json:"value,omitempty"`
 }
 
-func (q *Queue) ticket() []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner})
+func (q *Queue) ticket(value []byte) ticket {
+	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Value: value}
+}
+
+func (t ticket) encode() []byte {
+	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // two strings
+		panic(err) // strings and bytes
 	}
 	return data
+}
+
+// parseTicket takes what it does not know for the text of another library.
+func parseTicket(data []byte) (t ticket) {
+	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
+		t.Owner = string(data)
+	}
+	return t
 }
 
 // Contenders lists holder and waiters in queue order, with one read for each.
@@ -278,12 +314,8 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	if err != nil {
 		return nil, err
 	}
-	var t ticket
-	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
-		t.Owner = string(data) // another library's
-	}
 	return &recipes.Contender{
-		Owner: t.Owner,
+		Owner: parseTicket(data).Owner,
 		Token: recipes.Token(stat.Czxid),
 		Since: time.UnixMilli(stat.Ctime),
 		Kind:  n.Kind,
