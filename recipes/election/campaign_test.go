@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,14 +166,14 @@ func TestCampaignIsInterruptedAtEachRequest(t *testing.T) {
 							first = elected(e, fresh(e), "first")
 						}
 						s := e.Open()
-						n := 0
+						var n atomic.Int32
 						ctx, cancel := context.WithCancel(e.T.Context())
 						defer cancel()
 						e.OnRequest(func(r zktest.Request) {
 							if r.Session == s.ID() && r.Op != zktest.OpPing {
-								if n++; n == step && how == "cancel" {
+								if now := int(n.Add(1)); now == step && how == "cancel" {
 									cancel()
-								} else if n == step {
+								} else if now == step {
 									go e.Cut(s.ID())
 								}
 							}
@@ -205,7 +206,7 @@ func TestCampaignIsInterruptedAtEachRequest(t *testing.T) {
 						if step == 1 {
 							steps = 30
 						}
-						if n < step {
+						if int(n.Load()) < step {
 							steps = step
 						}
 						e.Empty()

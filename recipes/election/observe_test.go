@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,9 +119,10 @@ func TestObserverLosesItsSession(t *testing.T) {
 			locktest.Run(t, func(e *locktest.Env) {
 				s := e.Open()
 				o := observe(e, on(e, s))
+				o.expect(t, "-")
 				el := fresh(e)
 				term := elected(e, el, "a")
-				o.expect(t, "-", "a")
+				o.expect(t, "a")
 				lose(e, s.ID())
 				time.Sleep(time.Minute)
 				o.expect(t) // nothing has changed
@@ -131,6 +133,7 @@ func TestObserverLosesItsSession(t *testing.T) {
 				resign(e, term)
 				o.expect(t, "-")
 				lose(e, s.ID())
+				o.take()
 				term = elected(e, el, "c")
 				time.Sleep(time.Minute)
 				o.expect(t, "c")
@@ -197,8 +200,11 @@ func TestObserversAreNoHerd(t *testing.T) {
 			o.expect(t, "a")
 		}
 		time.Sleep(time.Minute) // until the candidates watch their own nodes
+		var mu sync.Mutex
 		var observers, others, lists int
 		e.OnRequest(func(r zktest.Request) {
+			mu.Lock()
+			defer mu.Unlock()
 			switch {
 			case r.Op == zktest.OpPing:
 			case r.Session == s.ID():
@@ -210,23 +216,27 @@ func TestObserversAreNoHerd(t *testing.T) {
 				lists++
 			}
 		})
-		reset := func() { observers, others, lists = 0, 0, 0 }
+		reset := func() { mu.Lock(); defer mu.Unlock(); observers, others, lists = 0, 0, 0 }
 
 		reset()
 		term.Proclaim(e.T.Context(), []byte("b"))
 		synctest.Wait()
+		mu.Lock()
 		t.Logf("Proclaim: observers %d, others %d, lists %d", observers, others, lists)
 		if observers != 1 || others > 6 || lists != 0 {
 			t.Errorf("Proclaim: observers %d, others %d, lists %d", observers, others, lists)
 		}
+		mu.Unlock()
 		reset()
 		resign(e, term)
 		second := cs[0].Term(time.Second)
 		synctest.Wait()
+		mu.Lock()
 		t.Logf("resigned: observers %d, others %d, lists %d", observers, others, lists)
 		if observers > 4 || others > 12 || lists != 0 {
 			t.Errorf("resigned: observers %d, others %d, lists %d", observers, others, lists)
 		}
+		mu.Unlock()
 		for _, o := range os {
 			if got := o.take(); got != "[b - v0]" && got != "[b v0]" {
 				t.Errorf("observed %v", got)

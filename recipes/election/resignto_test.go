@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,7 +59,10 @@ func TestSuccessorIsNamed(t *testing.T) {
 				for _, led := range succession(e, &w, cs) {
 					got += led
 				}
-				if got != want {
+				// In which order those queue again is not promised.
+				again := []byte(got[5-heir:])
+				slices.Sort(again)
+				if got = got[:5-heir] + string(again); got != want {
 					t.Errorf("named %d: led in the order %q, want %q", heir, got, want)
 				}
 				e.Empty()
@@ -129,10 +134,10 @@ func TestNamedSuccessorDiesWhileOthersGiveWay(t *testing.T) {
 			heir := start(e, on(e, s, recipes.FailOnLoss()), "heir")
 			e.Queued(5)
 			id := ids(e, fresh(e))[4]
-			n := 0
+			var n atomic.Int32
 			e.OnRequest(func(r zktest.Request) {
 				if r.Op != zktest.OpPing {
-					if n++; n == step {
+					if int(n.Add(1)) == step {
 						go e.Expire(s.ID())
 					}
 				}
@@ -171,6 +176,7 @@ func TestWishIsForOnce(t *testing.T) {
 		last := start(e, fresh(e), "last")
 		var w locktest.Witness
 		order := succession(e, &w, map[string]*campaign{"a": cs[0], "b": cs[1], "last": last})
+		slices.Sort(order[:2]) // that order is not promised
 		if fmt.Sprint(order) != "[a b last]" {
 			t.Errorf("led: %q", order)
 		}

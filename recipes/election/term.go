@@ -47,9 +47,10 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 // It is a wish and costs no safety: terms never overlap, and tokens rise. Since a
 // token goes with a place in the queue, those who stand before the named one can't
 // be passed: each of them gives its place up when its turn comes and queues again
-// at the tail, with a new ID, in the order in which they stood; at the cost of one
-// hand-over each. Where the wish can't be written (somebody else put data into the
-// path's node), it is lost, and so it is if the session ends before it was sent.
+// at the tail, with a new ID, behind those who came after the named one, and in no
+// promised order among themselves. That costs one hand-over for each. Where the
+// wish can't be written (somebody else put data into the path's node), it is lost,
+// and so it is if the session ends before it was sent.
 func (t *Term) ResignTo(ctx context.Context, candidate string) error {
 	return t.q.ReleaseTo(ctx, t.Grant, candidate)
 }
