@@ -109,7 +109,7 @@ func (g *Grant) Context(parent context.Context) context.Context {
 // mark puts into ctx what is held.
 func (g *Grant) mark(ctx context.Context) context.Context {
 	if g.tenure != nil {
-		return context.WithValue(ctx, heldKey{g.tenure.realm, g.tenure.path}, g.tenure)
+		return g.tenure.mark(ctx)
 	}
 	for _, p := range g.parts {
 		ctx = p.mark(ctx)

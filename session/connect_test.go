@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/session"
@@ -144,9 +145,11 @@ func TestConfigRefused(t *testing.T) {
 	} {
 		cfg := good()
 		spoil(&cfg)
-		if s, err := session.Open(t.Context(), cfg); s != nil || !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			if s, err := session.Open(after(t, time.Second), cfg); s != nil || !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	if dialed {
 		t.Error("a server was dialed")

@@ -64,7 +64,7 @@ const MaxSize = queue.MaxSize
 // nodes are different: don't use one path for both.
 type Semaphore struct{ q *queue.Queue }
 
-var contender = queue.Keyword{Text: "lease-", Kind: "lease"}
+var contender = queue.Keyword{Text: "lease-", Kind: "lease", Alone: true}
 
 var recipe = queue.Recipe{
 	Name:     "semaphore",

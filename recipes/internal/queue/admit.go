@@ -24,7 +24,7 @@ func (q *Queue) AcquireN(ctx context.Context, k Keyword, n int, try bool) (*reci
 	if size := q.sizeSeen(); n < 1 || n > size {
 		return nil, q.fail(op, fmt.Errorf("%w: %d permits: want 1 to %d", recipes.ErrInvalid, n, size))
 	}
-	g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path)
+	g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path, k.Kind)
 	if g != nil && len(g.Slots()) < n {
 		g.Release(ctx)
 		g, err = nil, fmt.Errorf("%w: it has %d permits, and asks for %d", recipes.ErrDeadlock, len(g.Slots()), n)

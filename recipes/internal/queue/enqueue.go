@@ -17,7 +17,7 @@ type place struct {
 	q      *Queue
 	life   *session.Life
 	node   Node
-	prefix string   // of the names in this directory
+	prefix string   // of the names of our keyword in this directory
 	czxid  int64    // of this directory
 	own    *zk.Stat // of the node: proof that it was there and ours
 	guard  *session.Watch
@@ -35,6 +35,7 @@ type place struct {
 	announced  bool            // the record says that we hold, with a lock delay
 	announcing bool            // whether it does is not known
 	telling    <-chan struct{} // closed when that is known
+	shared     bool            // there may be others under our number; see share.go
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -118,7 +119,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life, n int) (direc
 		q.note(stat)
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
-			if _, err := q.nodes(ctx, life); err != nil {
+			if _, _, err := q.nodes(ctx, life); err != nil {
 				return directory{}, err
 			}
 		}

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +27,32 @@ type Recipe struct {
 	// Blocks says whether other, being ahead of self, is in its way.
 	Blocks func(other, self Node) bool
 }
+
+// mixed reports whether there are contenders that don't hold alone.
+func (r Recipe) mixed() bool {
+	return slices.ContainsFunc(r.Keywords, func(k Keyword) bool { return !k.Alone })
+}
+
+// alone returns the keyword of ours whose contenders hold alone, if there is one:
+// theirs are the names that are computed.
+func (r Recipe) alone() (Keyword, bool) {
+	i := slices.IndexFunc(r.Keywords, func(k Keyword) bool { return k.Alone })
+	if i < 0 {
+		return Keyword{}, false
+	}
+	return r.Keywords[i], true
+}
+
+// lists reports whether to list a directory with so many children straight away,
+// rather than to look first for one contender by its computed name: where names
+// can't be computed, or mostly will not be right and the list is short.
+func (r Recipe) lists(children int32) bool {
+	_, computable := r.alone()
+	return !computable || r.mixed() && children <= shortList
+}
+
+// shortList is a list that costs about as much as a few reads.
+const shortList = 32
 
 // A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
 // for concurrent use, and every Acquire is a contender of its own.
@@ -74,7 +102,7 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if ctx.Err() != nil {
 		return nil, q.fail(op, context.Cause(ctx))
 	}
-	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
+	if g, err := q.under(ctx, k); g != nil || err != nil {
 		return g, q.fail(op, err)
 	}
 	return q.acquire(ctx, op, request{k, 0, try})
@@ -168,22 +196,27 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, req request) 
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, req.keyword.Text), r.in(stat.Czxid).Released+1)
-	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
-		return holder != nil, err
+	if !q.recipe.lists(stat.NumChildren) {
+		alone, _ := q.recipe.alone()
+		next := nameAt(prefix(stat.Czxid, alone.Text), r.in(stat.Czxid).Released+1)
+		if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
+			return holder != nil, err
+		}
 	}
-	nodes, err := q.nodes(ctx, life)
-	return len(nodes) > 0, err
+	nodes, _, err := q.nodes(ctx, life)
+	last := Node{Kind: req.keyword.Kind, Alone: req.keyword.Alone, Seq: math.MaxInt64}
+	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
-// nodes lists the contenders, in no order. A missing directory has none.
-func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
+// nodes lists the contenders, in no order, with the directory's stat at that
+// moment. A missing directory has none.
+func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat, error) {
 	names, stat, err := life.Children(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil, new(zk.Stat), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	q.note(stat)
 	var nodes []Node
@@ -192,7 +225,8 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
-			return nil, recipes.ErrConflict
+			q.forget() // so that the next one looks, too, before it writes
+			return nil, nil, recipes.ErrConflict
 		} else if name != keeper {
 			odd++
 		}
@@ -202,7 +236,7 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	if q.dir.czxid == stat.Czxid {
 		q.dir.odd = int64(odd)
 	}
-	return nodes, nil
+	return nodes, stat, nil
 }
 
 // checkRecord reads a directory's data and makes sure that the path is ours to
@@ -247,8 +281,9 @@ func (q *Queue) known() directory {
 
 // A ticket is what a contender's node says about it.
 type ticket struct {
-	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
-	Owner string `json:"owner"`
+	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
+	Owner string        `json:"owner"`
+	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
 	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
 	// writes them.
 	Permits int    `json:"permits,omitempty"`
@@ -262,7 +297,7 @@ func (q *Queue) ticket(req request) ticket {
 func (t ticket) encode() []byte {
 	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // strings and a number
+		panic(err) // strings and numbers
 	}
 	return data
 }
@@ -273,7 +308,7 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
-	nodes, err := q.nodes(ctx, life)
+	nodes, _, err := q.nodes(ctx, life)
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
@@ -325,7 +360,7 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,
-		Token: recipes.Token(stat.Czxid),
+		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
 		Since: time.UnixMilli(stat.Ctime),
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),

@@ -82,7 +82,7 @@ func (q *Queue) looksFull(ctx context.Context, life *session.Life, req request) 
 // hasRoom reports whether there is room for n and for all who wait before the
 // number given.
 func (q *Queue) hasRoom(ctx context.Context, life *session.Life, r record, prefix string, before int64, n int) (bool, error) {
-	nodes, err := q.nodes(ctx, life)
+	nodes, _, err := q.nodes(ctx, life)
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +129,7 @@ func those(seats []seat, there map[int64]bool) (left []seat) {
 func (q *Queue) present(ctx context.Context, life *session.Life, seats []seat, prefix string, children int32) (map[int64]bool, error) {
 	there := make(map[int64]bool)
 	if len(seats) > 1 && int(children) <= 2*len(seats)+8 {
-		nodes, err := q.nodes(ctx, life)
+		nodes, _, err := q.nodes(ctx, life)
 		for _, n := range nodes {
 			there[n.Seq] = true
 		}
@@ -148,7 +148,7 @@ func (q *Queue) present(ctx context.Context, life *session.Life, seats []seat, p
 
 // seatsByNode finds out from the nodes before the number given who was admitted.
 func (q *Queue) seatsByNode(ctx context.Context, life *session.Life, before int64) (seats []seat, err error) {
-	nodes, err := q.nodes(ctx, life)
+	nodes, _, err := q.nodes(ctx, life)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (q *Queue) resize(ctx context.Context, life *session.Life, size int) (done 
 		return false, err
 	}
 	if r.Recipe == "" { // somebody else made it: there may be contenders of another recipe
-		if _, err := q.nodes(ctx, life); err != nil {
+		if _, _, err := q.nodes(ctx, life); err != nil {
 			return false, err
 		}
 	}
