@@ -124,6 +124,19 @@ func TestMaxHoldOfANestedGrant(t *testing.T) {
 	})
 }
 
+// One that was released in time ends nothing.
+func TestMaxHoldOfANestedGrantThatWasReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer, _, _ := grant(t)
+		nested(t, outer.Context(t.Context()), recipes.Reentrant(), recipes.MaxHold(time.Second)).Release(t.Context())
+		time.Sleep(time.Minute)
+		if outer.Err() != nil {
+			t.Error(outer.Err())
+		}
+		outer.Release(t.Context())
+	})
+}
+
 // Nesting while the last grant is being released: either it is nested, and live,
 // or the lock is to be taken anew.
 func TestNestingRacesRelease(t *testing.T) {

@@ -17,7 +17,7 @@ type place struct {
 	q      *Queue
 	life   *session.Life
 	node   Node
-	prefix string   // of the names in this directory
+	prefix string   // of the names of our keyword in this directory
 	czxid  int64    // of this directory
 	own    *zk.Stat // of the node: proof that it was there and ours
 	guard  *session.Watch
@@ -27,9 +27,15 @@ type place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
+	request request
+	ticket  ticket
+	slots   []int // that it was admitted to
+	unsure  bool  // the record does not say who was admitted
+
 	announced  bool            // the record says that we hold, with a lock delay
 	announcing bool            // whether it does is not known
 	telling    <-chan struct{} // closed when that is known
+	shared     bool            // there may be others under our number; see share.go
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -43,9 +49,9 @@ const enqueueTries = 16
 var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
-func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*place, error) {
+func (q *Queue) enqueue(ctx context.Context, life *session.Life, req request) (*place, error) {
 	for range enqueueTries {
-		dir, err := q.directory(ctx, life)
+		dir, err := q.directory(ctx, life, req.slots)
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +61,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			}
 			continue
 		}
-		p := &place{q: q, life: life, prefix: prefix(dir.czxid, k.Text), czxid: dir.czxid}
-		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, q.ticket())
+		p := &place{q: q, life: life, prefix: prefix(dir.czxid, req.keyword.Text), czxid: dir.czxid, request: req, ticket: q.ticket(req)}
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, p.ticket.encode())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
@@ -85,8 +91,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
 
 // directory returns what is known of the lock directory, reading or making it if
-// nothing is.
-func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, error) {
+// nothing is. n slots are going to be asked for.
+func (q *Queue) directory(ctx context.Context, life *session.Life, n int) (directory, error) {
 	for range enqueueTries {
 		if dir := q.known(); dir.czxid != 0 && dir.next < seqLimit {
 			return dir, nil
@@ -94,7 +100,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		data, stat, err := life.Get(ctx, q.path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			if err := life.EnsureContainer(ctx, q.path, newRecord(q.recipe.Name).encode()); err != nil {
+			if err := life.EnsureContainer(ctx, q.path, q.firstRecord().encode()); err != nil {
 				return directory{}, err
 			}
 			continue
@@ -107,12 +113,22 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		if err != nil {
 			return directory{}, err
 		}
+		if err := q.agree(r, stat.Czxid, n); err != nil {
+			return directory{}, err
+		}
 		q.note(stat)
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
-			if _, err := q.nodes(ctx, life); err != nil {
+			if _, _, err := q.nodes(ctx, life); err != nil {
 				return directory{}, err
 			}
+		}
+		if q.sized() && r.Size == 0 {
+			q.forget() // until it has a size
+			if err := q.writeSize(ctx, life, stat); err != nil {
+				return directory{}, err
+			}
+			continue
 		}
 		return q.known(), nil
 	}
@@ -133,12 +149,20 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	if err != nil {
 		return nil
 	}
-	if _, ours := parseRecord(data); !ours || stat.NumChildren > 0 {
+	r, ours := parseRecord(data)
+	ops := []any{&zk.DeleteRequest{Path: q.path, Version: stat.Version}}
+	if q.sized() && stat.NumChildren == 1 {
+		if ops, err = q.renewResized(ctx, life, r, stat); err != nil {
+			return err
+		}
+		stat.NumChildren = 0
+	}
+	if !ours || stat.NumChildren > 0 {
 		return recipes.ErrExhausted
 	}
-	_, err = life.Multi(ctx, &zk.DeleteRequest{Path: q.path, Version: stat.Version})
+	_, err = life.Multi(ctx, ops...)
 	switch {
-	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
 		return recipes.ErrExhausted
 	case err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, session.ErrOutcomeUnknown):
 		return err
@@ -226,8 +250,12 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 	if err != nil {
 		return err
 	}
+	if err := p.q.agree(r, stat.Czxid, p.request.slots); err != nil {
+		return err
+	}
 	_, p.ours = parseRecord(data)
 	p.record, p.written = r.in(stat.Czxid), stat
+	p.unsure = r.Dir != stat.Czxid
 	p.record.Recipe = p.q.recipe.Name
 	p.q.note(stat)
 	return nil

@@ -21,11 +21,19 @@ type hold struct {
 	mu     sync.Mutex
 	lost   error                             // before there was a grant
 	revoke func(cause error, gone bool) bool // of the grant
+	over   bool                              // it is given up: nobody can share it any more
 }
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
-	delay := p.q.settings.LockDelay > 0
+	return p.hold(ctx, recipes.Token(p.own.Czxid))
+}
+
+// delays reports whether a lock delay follows if this one dies while it holds.
+func (p *place) delays() bool { return p.q.settings.LockDelay > 0 && p.node.Alone }
+
+func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
+	delay := p.delays()
 	p.announcing = delay // for what Close does meanwhile
 	h := &hold{p: p}
 	var err error
@@ -55,7 +63,7 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 		Realm:    p.q.sess.Realm(),
 		Path:     p.q.path,
 		Mode:     p.node.Kind,
-		Token:    recipes.Token(p.own.Czxid),
+		Token:    token,
 		Settings: p.q.settings,
 		Hold:     h,
 	})
@@ -64,14 +72,18 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 }
 
 // releaseOps are what goes with the deletion of the node at a release: the mark
-// by which the next in line knows that the holder released. Where the record has
-// changed since we read it, somebody else has put data there, and it is left.
+// by which the next in line knows that the holder released, and that nobody is
+// left up to its number. Where the record has changed since we read it, somebody
+// else has put data there, and it is left.
 func (p *place) releaseOps() []any {
-	if !p.ours {
+	if !p.ours || !p.node.Alone || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
 	r.Dir, r.Released = p.written.Czxid, p.node.Seq
+	if p.shared {
+		r.Released-- // others may be left under our number
+	}
 	version := p.written.Version
 	if p.announcing { // that may have changed it
 		version = -1
@@ -124,8 +136,11 @@ func (h *hold) Verify(ctx context.Context) error {
 // the holder asked for a delay.
 func (h *hold) GiveUp(cause error, done func(error)) {
 	h.held.Drop()
+	h.mu.Lock()
+	h.over = true
 	ops := h.p.releaseOps()
-	if cause != nil && h.p.q.settings.LockDelay > 0 {
+	h.mu.Unlock()
+	if cause != nil && h.p.delays() {
 		ops = nil
 	}
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
@@ -143,3 +158,6 @@ func (h *hold) Life() *session.Life { return h.p.life }
 
 // Node returns the path of the contender's node, below the chroot.
 func (h *hold) Node() string { return h.p.path() }
+
+// Slots returns the slots that are held, for recipes.Grant.
+func (h *hold) Slots() []int { return h.p.slots }

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var keywords = []Keyword{{"lock-", "lock"}, {"__lock__", "kazoo"}, {"__READ__", "read"}}
+var keywords = []Keyword{{Text: "lock-", Kind: "lock"}, {Text: "__lock__", Kind: "kazoo"}, {Text: "__READ__", Kind: "read"}}
 
 // case 55, case 58, case 59
 func TestNames(t *testing.T) {

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +28,32 @@ type Recipe struct {
 	Blocks func(other, self Node) bool
 }
 
+// mixed reports whether there are contenders that don't hold alone.
+func (r Recipe) mixed() bool {
+	return slices.ContainsFunc(r.Keywords, func(k Keyword) bool { return !k.Alone })
+}
+
+// alone returns the keyword of ours whose contenders hold alone, if there is one:
+// theirs are the names that are computed.
+func (r Recipe) alone() (Keyword, bool) {
+	i := slices.IndexFunc(r.Keywords, func(k Keyword) bool { return k.Alone })
+	if i < 0 {
+		return Keyword{}, false
+	}
+	return r.Keywords[i], true
+}
+
+// lists reports whether to list a directory with so many children straight away,
+// rather than to look first for one contender by its computed name: where names
+// can't be computed, or mostly will not be right and the list is short.
+func (r Recipe) lists(children int32) bool {
+	_, computable := r.alone()
+	return !computable || r.mixed() && children <= shortList
+}
+
+// shortList is a list that costs about as much as a few reads.
+const shortList = 32
+
 // A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
 // for concurrent use, and every Acquire is a contender of its own.
 type Queue struct {
@@ -34,8 +62,9 @@ type Queue struct {
 	recipe   Recipe
 	settings recipes.Settings
 
-	mu  sync.Mutex
-	dir directory
+	mu   sync.Mutex
+	dir  directory
+	size sizing
 }
 
 // A directory is what was last seen of the lock directory.
@@ -73,15 +102,26 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if ctx.Err() != nil {
 		return nil, q.fail(op, context.Cause(ctx))
 	}
-	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
+	if g, err := q.under(ctx, k); g != nil || err != nil {
 		return g, q.fail(op, err)
 	}
+	return q.acquire(ctx, op, request{k, 0, try})
+}
+
+// A request is what a contender asks for.
+type request struct {
+	keyword Keyword
+	slots   int // of a lock with slots
+	try     bool
+}
+
+func (q *Queue) acquire(ctx context.Context, op string, req request) (*recipes.Grant, error) {
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, k, try)
+		g, err := q.contend(ctx, life, req)
 		if err == nil {
 			return g, nil
 		}
@@ -101,13 +141,17 @@ var (
 )
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
-	if try {
-		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+func (q *Queue) contend(ctx context.Context, life *session.Life, req request) (g *recipes.Grant, err error) {
+	if req.try {
+		looksBusy := q.looksBusy
+		if q.sized() {
+			looksBusy = q.looksFull
+		}
+		if busy, err := looksBusy(ctx, life, req); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, k)
+	p, err := q.enqueue(ctx, life, req)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +160,13 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try 
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, try); err != nil {
+	if err := p.waitTurn(ctx, req.try); err != nil {
 		return nil, err
+	}
+	if q.sized() {
+		if err := p.waitRoom(ctx, req.try); err != nil {
+			return nil, err
+		}
 	}
 	return p.take(ctx)
 }
@@ -131,7 +180,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, req request) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -147,22 +196,27 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, k.Text), r.in(stat.Czxid).Released+1)
-	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
-		return holder != nil, err
+	if !q.recipe.lists(stat.NumChildren) {
+		alone, _ := q.recipe.alone()
+		next := nameAt(prefix(stat.Czxid, alone.Text), r.in(stat.Czxid).Released+1)
+		if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
+			return holder != nil, err
+		}
 	}
-	nodes, err := q.nodes(ctx, life)
-	return len(nodes) > 0, err
+	nodes, _, err := q.nodes(ctx, life)
+	last := Node{Kind: req.keyword.Kind, Alone: req.keyword.Alone, Seq: math.MaxInt64}
+	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
-// nodes lists the contenders, in no order. A missing directory has none.
-func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
+// nodes lists the contenders, in no order, with the directory's stat at that
+// moment. A missing directory has none.
+func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat, error) {
 	names, stat, err := life.Children(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil, new(zk.Stat), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	q.note(stat)
 	var nodes []Node
@@ -171,7 +225,8 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
-			return nil, recipes.ErrConflict
+			q.forget() // so that the next one looks, too, before it writes
+			return nil, nil, recipes.ErrConflict
 		} else if name != keeper {
 			odd++
 		}
@@ -181,13 +236,16 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	if q.dir.czxid == stat.Czxid {
 		q.dir.odd = int64(odd)
 	}
-	return nodes, nil
+	return nodes, stat, nil
 }
 
 // checkRecord reads a directory's data and makes sure that the path is ours to
 // use.
 func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, _ := parseRecord(data)
+	r, ours := parseRecord(data)
+	if !ours && q.sized() {
+		return r, errForeignData
+	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
 	}
@@ -223,14 +281,23 @@ func (q *Queue) known() directory {
 
 // A ticket is what a contender's node says about it.
 type ticket struct {
-	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
-	Owner string `json:"owner"`
+	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
+	Owner string        `json:"owner"`
+	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
+	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
+	// writes them.
+	Permits int    `json:"permits,omitempty"`
+	Slots   string `json:"slots,omitempty"`
 }
 
-func (q *Queue) ticket() []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner})
+func (q *Queue) ticket(req request) ticket {
+	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Permits: req.slots}
+}
+
+func (t ticket) encode() []byte {
+	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // two strings
+		panic(err) // strings and numbers
 	}
 	return data
 }
@@ -241,7 +308,7 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
-	nodes, err := q.nodes(ctx, life)
+	nodes, _, err := q.nodes(ctx, life)
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
@@ -267,7 +334,8 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 		if c == nil {
 			continue // gone since
 		}
-		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		c.Holding = len(c.Slots) > 0 ||
+			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
 		before = append(before, nodes[i])
 		out = append(out, *c)
 	}
@@ -289,12 +357,16 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 			t.Owner = string(data)
 		}
 	}
+	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,
-		Token: recipes.Token(stat.Czxid),
+		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
 		Since: time.UnixMilli(stat.Ctime),
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
 		ID:    n.Name,
+
+		Permits: t.Permits,
+		Slots:   granted,
 	}, nil
 }

@@ -22,6 +22,10 @@ type record struct {
 	Delay  time.Duration // how long to keep closed if it died
 	Died   bool          // its death was noticed
 	Since  int64         // when, in ms of the server's clock; 0: when this was written
+	// A lock with slots has its size here, for any directory, and who was admitted.
+	// Released is then the last one who was: see slots.go.
+	Size  int    // 0: none
+	Seats string // as encodeSeats writes them
 }
 
 const recordMark = "lockkeeper"
@@ -47,6 +51,10 @@ func parseRecord(data []byte) (r record, ours bool) {
 	r.Recipe = words[1]
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
+		if key == "slots" {
+			r.Seats = value
+			continue
+		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if key != "died" && (err != nil || n < 0) {
 			continue
@@ -54,8 +62,10 @@ func parseRecord(data []byte) (r record, ours bool) {
 		switch key {
 		case "dir":
 			r.Dir = n
-		case "released":
+		case "released", "admitted":
 			r.Released = n
+		case "size":
+			r.Size = int(n)
 		case "holder":
 			r.Holder = n
 		case "delay":
@@ -75,8 +85,18 @@ func (r record) encode() []byte {
 	if r.Dir > 0 {
 		fmt.Fprintf(&b, " dir=%d", r.Dir)
 	}
+	if r.Size > 0 {
+		fmt.Fprintf(&b, " size=%d", r.Size)
+	}
 	if r.Released >= 0 {
-		fmt.Fprintf(&b, " released=%d", r.Released)
+		word := "released"
+		if r.Size > 0 {
+			word = "admitted"
+		}
+		fmt.Fprintf(&b, " %s=%d", word, r.Released)
+	}
+	if r.Seats != "" {
+		fmt.Fprintf(&b, " slots=%s", r.Seats)
 	}
 	if r.Holder >= 0 {
 		fmt.Fprintf(&b, " holder=%d delay=%d", r.Holder, r.Delay.Milliseconds())
@@ -96,7 +116,7 @@ func (r record) in(czxid int64) record {
 		return r
 	}
 	n := newRecord(r.Recipe)
-	n.Dir = czxid
+	n.Dir, n.Size = czxid, r.Size
 	return n
 }
 
