@@ -72,14 +72,14 @@ func receive[T any](e *env, c <-chan T, what string) (v T) {
 
 func noCallbackAfterARelease(e *env, w int) {
 	c, revs := e.Client(), newRevocations()
-	l := e.on(c, revs.option(), recipes.MaxHold(time.Hour))
+	l := e.on(c, revs.option(), recipes.MaxHold(e.Short()))
 	for range 3 {
 		g := e.get(l, w)
 		e.release(g)
 		if e.s.has(Losing) {
 			c.Lose()
 		}
-		e.Pass(2 * time.Hour)
+		e.Pass(2 * e.Short())
 		if err := g.Err(); !errors.Is(err, recipes.ErrReleased) || errors.Is(err, recipes.ErrRevoked) {
 			e.t.Errorf("Err: %v", err)
 		}

@@ -139,7 +139,7 @@ func endsAfterTheGrant(e *env, w int) {
 	s.release()
 	g := next.grant()
 	next.cancel(errEnough)
-	e.Pass(10 * time.Minute)
+	e.Pass(2 * time.Minute)
 	if err := g.Verify(e.context()); err != nil {
 		e.t.Errorf("the grant ended with the context of the call: %v", err)
 	}
