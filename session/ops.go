@@ -147,7 +147,7 @@ func (l *Life) createContainer(ctx context.Context, path string, data []byte) er
 		sent := time.Now()
 		var err error
 		if !l.s.noContainers.Load() {
-			_, err = c.CreateContainer(l.Full(path), data, zk.FlagContainer, l.s.cfg.ACL)
+			_, err = c.Create(l.Full(path), data, zk.FlagContainer, l.s.cfg.ACL) // see wire.noteRequest
 			if err != nil && isUnimplemented(err) {
 				l.s.noContainers.Store(true)
 			}

@@ -24,7 +24,9 @@ import (
 //   - a failed write shows as a lost connection, not as an error of its own;
 //   - watches are set here, unknown to the client, and each fires when the
 //     connection is lost, so that whoever waits looks again;
-//   - sequential nodes are made by the request that answers with their stat.
+//   - sequential nodes are made by the request that answers with their stat, and
+//     containers by the one for containers. (The client's own call for that reads
+//     its answer while the connection may still be writing it.)
 type wire struct {
 	net.Conn
 	life   *Life
@@ -56,6 +58,8 @@ const (
 	opGetData      = 4
 	opGetChildren2 = 12
 	opCreate2      = 15
+
+	opCreateContainer = 19
 
 	eventDeleted  = 2
 	eventChildren = 4
@@ -198,6 +202,11 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 	case opCloseSession:
 		w.noteClose(xid)
 	case opCreate:
+		if binary.BigEndian.Uint32(frame[len(frame)-4:]) == zk.FlagContainer {
+			send = bytes.Clone(frame)
+			binary.BigEndian.PutUint32(send[8:], opCreateContainer)
+			break
+		}
 		r.string() // path
 		if c := w.life.creationOf(r.string()); r.err == nil && c != nil {
 			if !w.life.s.noCreate2.Load() {
