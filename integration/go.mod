@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/lockkeeper/lockkeeper => ../
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/lockkeeper/lockkeeper v0.0.0-00010101000000-000000000000
 	github.com/moby/moby/api v1.56.1
@@ -58,5 +59,5 @@ require (
 	go.opentelemetry.io/otel/trace v1.44.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )

@@ -130,7 +130,7 @@ func TestNodeRemovedByAnother(t *testing.T) {
 		path := node(t, l, "/n-")
 		h, lost := hold(t, l, path)
 		srv.Delete(path)
-		within(t, soon, "the news", func() { lost.wait(t) })
+		within(t, 250*time.Millisecond, "the news", func() { lost.wait(t) })
 		if lost.cause != session.ErrNodeGone || !lost.gone || h.Remaining() != 0 {
 			t.Errorf("lost to %v (gone %v), %v left", lost.cause, lost.gone, h.Remaining())
 		}

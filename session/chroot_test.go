@@ -101,7 +101,7 @@ func TestChrootBelowWhatIsNotOurs(t *testing.T) {
 
 // Replies that are lost while the chroot is made don't matter.
 func TestRepliesLostWhileTheChrootIsMade(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpExists, zktest.OpCreate} {
+	for _, op := range []zktest.Op{zktest.OpExists, zktest.OpCreate2} {
 		for n := range 3 {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				cfg := config(srv)

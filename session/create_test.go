@@ -23,20 +23,23 @@ func TestReplyOfCreateLost(t *testing.T) {
 		// What is found must be ours, by owner and by data.
 		srv.Create("/d/n-foreign", []byte("mine"))
 		l.CreateSequential(t.Context(), "/d/n-", []byte("another"))
-		srv.LoseReply(zktest.OpCreate, 1)
+		srv.LoseReply(zktest.OpCreate2, 1)
 		var path string
-		var err error
-		within(t, 2*time.Second, "a create", func() { path, err = l.CreateSequential(t.Context(), "/d/n-", []byte("mine")) })
-		if err != nil || path != "/d/n-0000000002" {
-			t.Errorf("made %s, %v", path, err)
-		}
+		within(t, 2*time.Second, "a create", func() {
+			made, err := l.CreateSequential(t.Context(), "/d/n-", []byte("mine"))
+			if err != nil || made.Path != "/d/n-0000000002" {
+				t.Errorf("made %v, %v", made, err)
+				return
+			}
+			path = made.Path
+		})
 		if st, ok := srv.Stat(path); !ok || st.EphemeralOwner != l.ID() {
 			t.Errorf("%s: %v, %v", path, st, ok)
 		}
 		if names := srv.Children("/d"); len(names) != 3 {
 			t.Errorf("children %v", names)
 		}
-		if n := srv.Requests().Of(zktest.OpCreate); n != 2 {
+		if n := srv.Requests().Of(zktest.OpCreate2); n != 2 {
 			t.Errorf("%d creates", n)
 		}
 	})
@@ -50,7 +53,7 @@ func TestRepliesOfCreateAndOfTheSearchLost(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zktest.Server) {
 					_, l := open(t, config(srv))
 					srv.Create("/d", nil)
-					srv.LoseReply(zktest.OpCreate, 1)
+					srv.LoseReply(zktest.OpCreate2, 1)
 					for i := range k {
 						srv.LoseReply(op, i+1)
 					}
@@ -70,7 +73,7 @@ func TestCreateLost(t *testing.T) {
 		_, l := open(t, config(srv))
 		srv.Create("/d", nil)
 		for i := range 4 {
-			srv.LoseRequest(zktest.OpCreate, i+1)
+			srv.LoseRequest(zktest.OpCreate2, i+1)
 		}
 		node(t, l, "/d/n-")
 		if names := srv.Children("/d"); len(names) != 1 {
@@ -84,8 +87,8 @@ func TestReplyOfCreateLostBeforeAStaleList(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, l := open(t, config(srv))
 		srv.Create("/d", nil)
-		arrived, release := srv.HoldRequest(zktest.OpCreate, 1)
-		srv.LoseReply(zktest.OpCreate, 1)
+		arrived, release := srv.HoldRequest(zktest.OpCreate2, 1)
+		srv.LoseReply(zktest.OpCreate2, 1)
 		var path string
 		done := make(chan struct{})
 		go func() {
@@ -135,7 +138,7 @@ func TestSearchRefused(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				_, l := open(t, config(srv))
 				srv.Create("/d", nil)
-				srv.LoseReply(zktest.OpCreate, 1)
+				srv.LoseReply(zktest.OpCreate2, 1)
 				for i := range 10 {
 					srv.FailRequest(op, i+1, int32(zktest.BadArguments))
 				}
@@ -154,7 +157,7 @@ func TestSearchNotAllowed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, l := open(t, config(srv))
 		srv.Create("/d", nil)
-		srv.LoseReply(zktest.OpCreate, 1)
+		srv.LoseReply(zktest.OpCreate2, 1)
 		for i := range 5 {
 			srv.FailRequest(zktest.OpGetChildren2, i+1, int32(zktest.NoAuth))
 		}
@@ -176,7 +179,7 @@ func TestReplyOfCreateInTheRootLost(t *testing.T) {
 			cfg := config(srv)
 			cfg.Chroot = chroot
 			_, l := open(t, cfg)
-			srv.LoseReply(zktest.OpCreate, 1)
+			srv.LoseReply(zktest.OpCreate2, 1)
 			path := node(t, l, "/n-")
 			if !srv.Exists(chroot+path) || srv.Sessions()[0].Ephemerals != 1 {
 				t.Errorf("made %s:\n%s", path, srv.Tree())
@@ -194,7 +197,7 @@ func TestCreateCancelledAtEveryStep(t *testing.T) {
 			srv.Create("/d", nil)
 			srv.Delay(time.Millisecond)
 			for range rnd.IntN(3) {
-				op := []zktest.Op{zktest.OpCreate, zktest.OpSync, zktest.OpGetChildren2, zktest.OpDelete}[rnd.IntN(4)]
+				op := []zktest.Op{zktest.OpCreate2, zktest.OpSync, zktest.OpGetChildren2, zktest.OpDelete}[rnd.IntN(4)]
 				if rnd.IntN(3) == 0 {
 					srv.LoseRequest(op, 1+rnd.IntN(2))
 				} else {
@@ -202,9 +205,9 @@ func TestCreateCancelledAtEveryStep(t *testing.T) {
 				}
 			}
 			ctx := after(t, time.Duration(rnd.IntN(80))*time.Millisecond/4)
-			path, err := l.CreateSequential(ctx, "/d/n-", []byte("x"))
-			if (err == nil) != (path != "") || err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("seed %d: %q, %v", seed, path, err)
+			made, err := l.CreateSequential(ctx, "/d/n-", []byte("x"))
+			if (err == nil) != (made != nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("seed %d: %v, %v", seed, made, err)
 			}
 			want := 0
 			if err == nil {
@@ -223,7 +226,7 @@ func TestCreateCancelledWhileTheServerStalls(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, l := open(t, config(srv))
 		srv.Create("/d", nil)
-		arrived, release := srv.HoldRequest(zktest.OpCreate, 1)
+		arrived, release := srv.HoldRequest(zktest.OpCreate2, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		within(t, 0, "a cancelled create", func() {
@@ -247,7 +250,7 @@ func TestCreateRefused(t *testing.T) {
 		if _, err := l.CreateSequential(t.Context(), "/missing/n-", nil); !errors.Is(err, zk.ErrNoNode) {
 			t.Error(err)
 		}
-		srv.FailRequest(zktest.OpCreate, 1, int32(zktest.NoAuth))
+		srv.FailRequest(zktest.OpCreate2, 1, int32(zktest.NoAuth))
 		if _, err := l.CreateSequential(t.Context(), "/n-", nil); !errors.Is(err, zk.ErrNoAuth) {
 			t.Error(err)
 		}

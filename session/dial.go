@@ -18,10 +18,10 @@ import (
 // or the life ends.
 func (l *Life) dial() error {
 	cfg := l.s.cfg
-	l.hosts = &hosts{life: l, idle: make(chan struct{})}
+	hosts := &hosts{life: l}
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
-		zk.WithDialer(l.hosts.dial),
-		zk.WithHostProvider(l.hosts),
+		zk.WithDialer(hosts.dial),
+		zk.WithHostProvider(hosts),
 		zk.WithEventCallback(l.onEvent),
 		zk.WithLogger(clientLog{l.log}),
 		zk.WithLogInfo(false),
@@ -31,14 +31,15 @@ func (l *Life) dial() error {
 	}
 	l.conn = conn
 	l.s.wg.Go(func() {
-		for range events { // closed when the client's own goroutines have ended
+		for range events { // they were told to onEvent
 		}
+		close(l.clientGone)
 	})
 	select {
 	case <-l.firstGate():
 		return nil
 	case <-l.done:
-		l.hangUp()
+		l.closeClient()
 		return l.Err()
 	}
 }
@@ -49,48 +50,6 @@ func (l *Life) firstGate() <-chan struct{} {
 	return l.gate
 }
 
-// grace is what a server gets that can be reached to hang up in mid-handshake.
-const grace = 50 * time.Millisecond
-
-// hangUp closes the client of a life that has ended, and with it the server
-// session. It takes a second at most: the client waits that long for an answer,
-// and for one that nobody is left to give if its loop ends before it has queued
-// the request.
-func (l *Life) hangUp() {
-	l.mu.Lock()
-	w, up := l.wire, l.connected
-	l.mu.Unlock()
-	t := time.NewTimer(time.Second)
-	defer t.Stop()
-	if !up {
-		if w != nil {
-			w.closeSession() // the handshake may have got so far
-			select {         // the server hears of it, and hangs up itself
-			case <-l.hosts.idle:
-			case <-time.After(grace):
-			}
-			w.Close()
-		}
-		select {
-		case <-l.hosts.idle:
-		case <-t.C:
-		}
-	}
-	closed := make(chan struct{})
-	go func() { // ends with the client's loop, or after a second
-		l.conn.Close()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-t.C:
-	}
-	if w != nil {
-		w.Close()
-	}
-	<-closed
-}
-
 // onEvent is called by the client's goroutines, in the order of what happens on
 // the connection, so it must not block.
 func (l *Life) onEvent(e zk.Event) {
@@ -99,11 +58,6 @@ func (l *Life) onEvent(e zk.Event) {
 		l.linkUp()
 	case e.Type == zk.EventSession && e.State == zk.StateDisconnected:
 		l.linkDown()
-		if l.ctx.Err() != nil {
-			time.Sleep(time.Millisecond) // see hangUp: so that Close can queue its request
-		}
-	case e.Type > 0:
-		l.watches.fire(e.Path)
 	}
 }
 
@@ -113,7 +67,6 @@ func (l *Life) onEvent(e zk.Event) {
 type hosts struct {
 	life    *Life
 	servers []string
-	idle    chan struct{} // closed when the client looks for a server in vain, the life being over
 
 	mu      sync.Mutex
 	next    int
@@ -125,26 +78,23 @@ type hosts struct {
 func (h *hosts) Init(servers []string) error {
 	h.servers = servers
 	h.backoff = backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(min(max(h.life.s.cfg.Timeout/20, 20*time.Millisecond), time.Second)), // a session is at stake
+		backoff.WithMaxElapsedTime(0))
 	return nil
 }
 
 // Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next implements zk.HostProvider. To say that the list begins anew makes the
-// client drop what it has queued and look whether it is being closed: just what
-// is wanted once the life is over.
+// Next implements zk.HostProvider. It never says that the list begins anew: that
+// would make the client pause for a second.
 func (h *hosts) Next() (server string, retryStart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	over := h.life.ctx.Err() != nil
-	if over && !isClosed(h.idle) {
-		close(h.idle)
-	}
-	return server, over
+	return server, false
 }
 
 // Connected implements zk.HostProvider.
@@ -167,7 +117,7 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 		}
 	}
 	if h.life.ctx.Err() != nil {
-		return nil, context.Cause(h.life.ctx)
+		return newGhost(h.life), nil
 	}
 	limit := h.attemptLimit()
 	ctx, cancel := context.WithTimeout(h.life.ctx, limit)

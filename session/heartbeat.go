@@ -11,12 +11,6 @@ import (
 // checked in turn. One check is enough to prove that the session lives.
 const checksPerBeat = 128
 
-func (l *Life) heartbeatInterval() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.win.heartbeat()
-}
-
 // heartbeats keeps the trust window open while something is held.
 func (l *Life) heartbeats() {
 	t := time.NewTimer(time.Hour)
@@ -70,7 +64,7 @@ func (l *Life) beat() {
 	if !errors.Is(err, zk.ErrNoNode) {
 		if l.ctx.Err() == nil {
 			l.log.Warn("heartbeat refused", "error", err)
-			t := time.NewTimer(l.heartbeatInterval() / 4)
+			t := time.NewTimer(l.Timeout() / 24)
 			defer t.Stop()
 			select {
 			case <-t.C:

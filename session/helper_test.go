@@ -49,11 +49,11 @@ func life(t *testing.T, s *session.Session) *session.Life {
 // node makes a node that belongs to the life.
 func node(t *testing.T, l *session.Life, prefix string) string {
 	t.Helper()
-	path, err := l.CreateSequential(t.Context(), prefix, []byte(prefix+time.Now().String()))
+	made, err := l.CreateSequential(t.Context(), prefix, []byte(prefix+time.Now().String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return made.Path
 }
 
 // A loss is what a hold is told when it is lost.

@@ -18,6 +18,9 @@ type Hold struct {
 	farewell []any
 	lost     func(cause error, gone bool)
 	dropped  chan struct{} // closed when it is lost or dropped
+
+	cause error // why it was lost; these two are set before dropped is closed
+	gone  bool
 }
 
 // Hold starts to hold the node at path, which must belong to this session. If
@@ -39,10 +42,13 @@ func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(
 				return nil, &Error{Op: "hold", Path: path, Reason: err}
 			}
 		}
-		if l.Remaining() < l.heartbeatInterval() {
+		// The first time, also to see that heartbeats are allowed: they read nodes
+		// that have the ACL of this one.
+		if l.Remaining() < l.Timeout()/3 || !l.mayProve.Load() {
 			if err := l.Prove(ctx, path); err != nil {
 				return nil, err
 			}
+			l.mayProve.Store(true)
 		}
 		if l.register(h) {
 			return h, nil
@@ -91,15 +97,28 @@ func (h *Hold) Verify(ctx context.Context) error {
 }
 
 // Drop ends the hold without calling lost. The node is the caller's to remove.
-func (h *Hold) Drop() { h.remove() }
+func (h *Hold) Drop() { h.remove(nil, false) }
+
+// Lost returns what lost is called with, from the moment on when Remaining is
+// zero because of it, which is before the call. The cause is nil for a hold that
+// is not lost.
+func (h *Hold) Lost() (cause error, gone bool) {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	if !isClosed(h.dropped) && h.l.ended != nil {
+		return h.l.ended, true
+	}
+	return h.cause, h.gone
+}
 
 // remove reports whether the hold was still there.
-func (h *Hold) remove() bool {
+func (h *Hold) remove(cause error, gone bool) bool {
 	h.l.mu.Lock()
 	defer h.l.mu.Unlock()
 	if isClosed(h.dropped) {
 		return false
 	}
+	h.cause, h.gone = cause, gone
 	delete(h.l.holds, h)
 	close(h.dropped)
 	return true
@@ -116,7 +135,7 @@ func revoke(holds []*Hold, cause error, gone bool) {
 	returned := make(chan struct{}, len(holds))
 	told := 0
 	for _, h := range holds {
-		if h.remove() {
+		if h.remove(cause, gone) {
 			told++
 			go func() { // the callback's: nobody waits for it
 				h.lost(cause, gone)
@@ -138,8 +157,21 @@ func revoke(holds []*Hold, cause error, gone bool) {
 	}
 }
 
-// guard watches the node, so that its removal by somebody is noticed at once.
+// guardAfter is how long something is held before its node is watched. A watch
+// means an event when the node is deleted, and short holds shall not pay for that.
+const guardAfter = 250 * time.Millisecond
+
+// guard watches the node, so that its removal by somebody is soon noticed.
 func (h *Hold) guard() {
+	t := time.NewTimer(guardAfter)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-h.dropped:
+		return
+	case <-h.l.ctx.Done():
+		return
+	}
 	for {
 		w, err := h.l.Watch(h.l.ctx, h.path)
 		if errors.Is(err, zk.ErrNoNode) || err == nil && w.Stat.EphemeralOwner != h.l.id {

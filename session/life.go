@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -28,10 +29,13 @@ type Life struct {
 	done chan struct{} // closed when everything held has been revoked
 	wg   sync.WaitGroup
 
-	conn    *zk.Conn
-	hosts   *hosts
+	conn       *zk.Conn
+	clientGone chan struct{} // closed when conn's goroutines have ended
+
 	id      int64 // set before start returns
 	watches *watchTable
+
+	mayProve atomic.Bool // our nodes' ACL lets us check them
 
 	kickWatchdog, kickHeartbeat chan struct{} // capacity 1: look again
 
@@ -44,8 +48,8 @@ type Life struct {
 	timeout   time.Duration // as granted
 	win       window
 	holds     map[*Hold]struct{}
-	round     []*Hold // those that this round of heartbeats has yet to check
-	lastErr   error
+	creations map[string]*creation // under way, by their data
+	round     []*Hold              // those that this round of heartbeats has yet to check
 }
 
 func newLife(s *Session) *Life {
@@ -53,10 +57,12 @@ func newLife(s *Session) *Life {
 		s:             s,
 		log:           s.cfg.Logger,
 		done:          make(chan struct{}),
+		clientGone:    make(chan struct{}),
 		kickWatchdog:  make(chan struct{}, 1),
 		kickHeartbeat: make(chan struct{}, 1),
 		gate:          make(chan struct{}),
 		holds:         make(map[*Hold]struct{}),
+		creations:     make(map[string]*creation),
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	l.watches = newWatchTable()
@@ -131,8 +137,38 @@ func (l *Life) end(cause error) {
 // bury closes the connection of an ended life and waits for what it started.
 func (l *Life) bury() {
 	<-l.ctx.Done()
-	l.hangUp()
+	l.closeClient()
 	l.wg.Wait()
+}
+
+// closeClient asks the ensemble to end the session, and waits for that for a
+// second if the connection is up, and then for the client's goroutines. The life
+// has ended.
+func (l *Life) closeClient() {
+	l.mu.Lock()
+	w, up := l.wire, l.connected
+	l.mu.Unlock()
+	if !up && w != nil {
+		w.closeSession() // a handshake may have got so far that there is one
+		w.waitUntilLost(50 * time.Millisecond)
+		w.Close() // a ghost from now on, which answers the client
+	}
+	closed := make(chan struct{})
+	go func() {
+		l.conn.Close()
+		close(closed)
+	}()
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-closed:
+	case <-t.C:
+	}
+	if w != nil {
+		w.Close()
+	}
+	<-closed
+	<-l.clientGone
 }
 
 // announce tells the session's readers what state this life is in. Until the
@@ -176,6 +212,10 @@ func (l *Life) spawn(fn func()) bool {
 // the session on a connection, and when that connection is gone.
 func (l *Life) linkUp() {
 	l.mu.Lock()
+	if l.ended != nil { // to a ghost
+		l.mu.Unlock()
+		return
+	}
 	if !l.connected {
 		l.connected = true
 		close(l.gate)
@@ -187,7 +227,7 @@ func (l *Life) linkUp() {
 
 func (l *Life) linkDown() {
 	l.mu.Lock()
-	if !l.connected {
+	if !l.connected || l.ended != nil {
 		l.mu.Unlock()
 		return
 	}
@@ -204,7 +244,7 @@ func (l *Life) linkDown() {
 	l.mu.Unlock()
 	revoke(strict, ErrSuspended, false)
 	kick(l.kickWatchdog)
-	l.log.Info("connection down", "trusted_for", l.Remaining())
+	l.log.Info("connection down", "trusted_for", max(0, l.Remaining()))
 	l.announce()
 }
 

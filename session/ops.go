@@ -49,7 +49,8 @@ func (l *Life) Children(ctx context.Context, path string) ([]string, *zk.Stat, e
 }
 
 // Multi carries out all ops or none, once. The ops are those of zk.Conn.Multi,
-// with paths below the chroot; they are not changed. If no answer came, the
+// with paths below the chroot, and Config.ACL where a create has none; they are not
+// changed. If no answer came, the
 // reason is ErrOutcomeUnknown, or LastErr is where ctx or the life ended first.
 func (l *Life) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	full := make([]any, len(ops))
@@ -90,6 +91,9 @@ func (l *Life) below(op any) (any, error) {
 	case *zk.CreateRequest:
 		c := *o
 		c.Path = l.Full(o.Path)
+		if len(c.Acl) == 0 {
+			c.Acl = l.s.cfg.ACL
+		}
 		return &c, nil
 	case *zk.DeleteRequest:
 		c := *o
@@ -110,21 +114,26 @@ func (l *Life) below(op any) (any, error) {
 // Full returns path with the chroot before it, as other clients see it. The path
 // "/" is the chroot itself.
 func (l *Life) Full(path string) string {
-	if path == "/" || path == "" {
+	if path == "/" {
 		return cmp.Or(l.s.cfg.Chroot, "/")
 	}
 	return l.s.cfg.Chroot + path
 }
 
 // cut takes the chroot away.
-func (l *Life) cut(path string) string { return strings.TrimPrefix(path, l.s.cfg.Chroot) }
+func (l *Life) cut(path string) string {
+	if path == "" {
+		return "" // no path: a result that names no node
+	}
+	return cmp.Or(strings.TrimPrefix(path, l.s.cfg.Chroot), "/")
+}
 
 // EnsureContainer makes a container node with data, and the nodes above it, if it
 // is not there; what is there stays as it is. Servers that know no containers get
 // persistent nodes.
 func (l *Life) EnsureContainer(ctx context.Context, path string, data []byte) error {
 	err := l.createContainer(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "" {
+	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
 		if err := l.EnsureContainer(ctx, parentOf(path), nil); err != nil {
 			return err
 		}
@@ -190,7 +199,7 @@ func (l *Life) makePersistent(full string) error {
 		return err
 	}
 	err := create()
-	if errors.Is(err, zk.ErrNoNode) && parentOf(full) != "" {
+	if errors.Is(err, zk.ErrNoNode) && parentOf(full) != "/" {
 		if err := l.makePersistent(parentOf(full)); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -49,5 +50,10 @@ func forbidden(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
 }
 
-// parentOf returns the path of the node above, "" for one below the root.
-func parentOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+// parentOf returns the path of the node above.
+func parentOf(path string) string {
+	return cmp.Or(path[:strings.LastIndexByte(path, '/')], "/")
+}
+
+// join returns the path of a node below dir.
+func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }

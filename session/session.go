@@ -31,6 +31,7 @@ type Session struct {
 	last    error         // why the last attempt came to nothing
 
 	noContainers atomic.Bool // the ensemble is older than container nodes
+	noCreate2    atomic.Bool // and than the create that answers with a stat
 }
 
 // Open connects and blocks until the first server session stands (authenticated,

@@ -11,27 +11,50 @@ import (
 // one life share one watch on the server, and one that nobody waits for any more
 // costs nothing: it can't be taken back, but it is set at most once a path.
 type Watch struct {
-	Data []byte
-	Stat *zk.Stat
+	Data  []byte   // from [Life.Watch]
+	Names []string // from [Life.WatchChildren]: those below the node, in no order
+	Stat  *zk.Stat // nil from [Life.WatchPresence] where there is no node
 	// Fired is closed when the node has changed or gone, or when that can't be
 	// said any longer because the connection was lost: look again. It says
 	// nothing about what happened.
 	Fired <-chan struct{}
 }
 
-// Watch reads a node and watches it. A missing node is an [Error] with reason
-// zk.ErrNoNode, and leaves no watch behind.
+// Watch reads a node and watches its data. A missing node is an [Error] with
+// reason zk.ErrNoNode, and leaves no watch behind.
 func (l *Life) Watch(ctx context.Context, path string) (*Watch, error) {
-	for {
+	return l.watch(ctx, watchKey{l.Full(path), watchData})
+}
+
+// WatchChildren lists the names below a node and watches for names to come and
+// go. A missing node is an [Error] with reason zk.ErrNoNode, and leaves no watch
+// behind.
+func (l *Life) WatchChildren(ctx context.Context, path string) (*Watch, error) {
+	return l.watch(ctx, watchKey{l.Full(path), watchChildren})
+}
+
+// WatchPresence reads a node's stat, which is nil where there is no such node, and
+// watches for it to come, to change or to go. Other than Watch it leaves a watch
+// behind where the node never comes, so it is for the few paths for which that is
+// waited for.
+func (l *Life) WatchPresence(ctx context.Context, path string) (*Watch, error) {
+	return l.watch(ctx, watchKey{l.Full(path), watchPresence})
+}
+
+func (l *Life) watch(ctx context.Context, key watchKey) (*Watch, error) {
+	fail := func(reason error) (*Watch, error) {
+		return nil, &Error{Op: "watch", Path: l.cut(key.path), Reason: reason}
+	}
+	for older := true; ; older = false {
 		if ctx.Err() != nil {
-			return nil, &Error{Op: "watch", Path: path, Reason: context.Cause(ctx)}
+			return fail(context.Cause(ctx))
 		}
 		if err := l.Err(); err != nil { // a watch that stands might never fire now
-			return nil, &Error{Op: "watch", Path: path, Reason: err}
+			return fail(err)
 		}
-		a, mine := l.watches.arming(l.Full(path))
-		if mine && !l.spawn(func() { l.arm(a, path) }) {
-			l.watches.settle(a, nil, &Error{Op: "watch", Path: path, Reason: l.Err()})
+		a, mine := l.watches.arming(key)
+		if mine && !l.spawn(func() { l.arm(a) }) {
+			l.watches.settle(a, Watch{}, l.Err())
 		}
 		select {
 		case <-a.settled:
@@ -39,90 +62,119 @@ func (l *Life) Watch(ctx context.Context, path string) (*Watch, error) {
 			select {
 			case <-a.settled:
 			case <-ctx.Done():
-				return nil, &Error{Op: "watch", Path: path, Reason: context.Cause(ctx)}
+				return fail(context.Cause(ctx))
 			case <-l.ctx.Done():
-				return nil, &Error{Op: "watch", Path: path, Reason: l.Err()}
+				return fail(l.Err())
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, &Error{Op: "watch", Path: path, Reason: context.Cause(ctx)}
+			return fail(context.Cause(ctx))
 		}
-		if !mine && (a.err != nil || isClosed(a.fired)) {
-			continue // somebody else's question may be older than ours
+		if !mine && older && (a.err != nil || isClosed(a.fired)) {
+			continue // somebody else's question may be older than ours; the next one is not
 		}
 		if a.err != nil {
 			return nil, a.err
 		}
-		return &Watch{Data: a.data, Stat: a.stat, Fired: a.fired}, nil
+		w := a.seen
+		w.Fired = a.fired
+		return &w, nil
 	}
 }
 
-func (l *Life) arm(a *armament, path string) {
-	type node struct {
-		data []byte
-		stat *zk.Stat
-	}
-	n, err := repeat(l.ctx, l, "watch", path, func(c *zk.Conn) (node, error) {
-		data, stat, _, err := c.GetW(a.path) // the event comes to watchTable.fire
-		return node{data, stat}, err
+// arm reads what is to be watched. The request of the client asks for no watch;
+// the wire makes it do so, and the event comes to watchTable.fire. If the client
+// knew of the watches, it would set them anew on a new connection, those too that
+// were set on it just before, with a zxid that is being written meanwhile.
+func (l *Life) arm(a *armament) {
+	seen, err := repeat(l.ctx, l, "watch", l.cut(a.path), func(c *zk.Conn) (w Watch, err error) {
+		switch a.kind {
+		case watchChildren:
+			w.Names, w.Stat, err = c.Children(a.path)
+		case watchPresence:
+			var there bool
+			if there, w.Stat, err = c.Exists(a.path); !there {
+				w.Stat = nil
+			}
+		default:
+			w.Data, w.Stat, err = c.Get(a.path)
+		}
+		return w, err
 	})
-	if err != nil {
-		l.watches.settle(a, nil, err)
-		return
-	}
-	a.data = n.data
-	l.watches.settle(a, n.stat, nil)
+	l.watches.settle(a, seen, err)
 }
 
-// A watchTable has the watches of a life, by path.
+// A watchKey says what is watched. There is at most one watch for each.
+type watchKey struct {
+	path string // with the chroot
+	kind watchKind
+}
+
+type watchKind int
+
+const (
+	watchData watchKind = iota
+	watchChildren
+	watchPresence
+)
+
+// A watchTable has the watches of a life.
 type watchTable struct {
-	mu    sync.Mutex
-	paths map[string]*armament
+	mu   sync.Mutex
+	keys map[watchKey]*armament
 }
 
 // An armament is one watch on the server, being set or set, until it fires.
 type armament struct {
-	path    string
+	watchKey
 	settled chan struct{} // closed when it is set, or could not be
 	fired   chan struct{} // closed when it fires
 
-	data []byte // these three are read after settled
-	stat *zk.Stat
+	seen Watch // these are read after settled
 	err  error
 }
 
-func newWatchTable() *watchTable { return &watchTable{paths: make(map[string]*armament)} }
+func newWatchTable() *watchTable { return &watchTable{keys: make(map[watchKey]*armament)} }
 
-// arming returns the watch on path; mine says that it is new and that the caller
+// arming returns the watch of key; mine says that it is new and that the caller
 // has to set it.
-func (t *watchTable) arming(path string) (a *armament, mine bool) {
+func (t *watchTable) arming(key watchKey) (a *armament, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if a := t.paths[path]; a != nil {
+	if a := t.keys[key]; a != nil {
 		return a, false
 	}
-	a = &armament{path: path, settled: make(chan struct{}), fired: make(chan struct{})}
-	t.paths[path] = a
+	a = &armament{watchKey: key, settled: make(chan struct{}), fired: make(chan struct{})}
+	t.keys[key] = a
 	return a, true
 }
 
-func (t *watchTable) settle(a *armament, stat *zk.Stat, err error) {
+func (t *watchTable) settle(a *armament, seen Watch, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a.stat, a.err = stat, err
-	if err != nil && t.paths[a.path] == a {
-		delete(t.paths, a.path)
+	a.seen, a.err = seen, err
+	if err != nil && t.keys[a.watchKey] == a {
+		delete(t.keys, a.watchKey)
 	}
 	close(a.settled)
 }
 
-// fire is called with each event, by the goroutine that reads the connection. An
-// event can come before the answer that set the watch has reached settle.
-func (t *watchTable) fire(path string) {
+// wants reports whether a watch is being set.
+func (t *watchTable) wants(key watchKey) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if a := t.paths[path]; a != nil {
-		delete(t.paths, path)
+	a := t.keys[key]
+	return a != nil && !isClosed(a.settled)
+}
+
+// fire is called for each event, and for each watch that was lost with its
+// connection, by the goroutine that reads the connection. It can come before the
+// answer that set the watch has reached settle.
+func (t *watchTable) fire(key watchKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.keys[key]; a != nil {
+		delete(t.keys, key)
 		close(a.fired)
 	}
 }

@@ -218,3 +218,30 @@ func TestWatchesOfALifeThatEnds(t *testing.T) {
 		}
 	})
 }
+
+// Many who look at once at a node that has just gone share two questions: those
+// who came while the first was under way need an answer that is not older than
+// they are, and that is one for all of them.
+func TestManyLookAtANodeThatHasGone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, l := open(t, config(srv))
+		srv.ResetCounts()
+		arrived, release := srv.HoldRequest(zktest.OpGetData, 1)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if _, err := l.Watch(t.Context(), "/gone"); !errors.Is(err, zk.ErrNoNode) {
+					t.Error(err)
+				}
+			})
+		}
+		<-arrived
+		synctest.Wait()
+		srv.Delay(time.Millisecond) // all of them look again before the second answer is there
+		release()
+		wg.Wait()
+		if n := srv.Requests().Of(zktest.OpGetData); n > 2 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}

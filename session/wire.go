@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A wire is one connection to one server, between the client library and the
@@ -16,50 +19,45 @@ import (
 //
 //   - the handshake has a time limit, and ends with our credentials accepted:
 //     see handshake.go;
-//   - when something was sent is noted for the trust window;
+//   - when something was sent, and when it was answered, is noted for the trust
+//     window;
 //   - a failed write shows as a lost connection, not as an error of its own;
-//   - the answer to a question with a watch is held back while the connection is
-//     new, since the client looks then which watches it has to set anew;
-//   - when the connection is lost, each watch that was set on it fires, so that
-//     whoever waits looks again, and the client has none to set anew on the next
-//     connection. (Its own way of doing so reads the last zxid while another
-//     goroutine writes it, and can miss events because of that.)
+//   - watches are set here, unknown to the client, and each fires when the
+//     connection is lost, so that whoever waits looks again;
+//   - sequential nodes are made by the request that answers with their stat.
 type wire struct {
 	net.Conn
 	life   *Life
 	server string
 	limit  time.Duration // for the handshake
+	sentAt time.Time     // of the connect request
 	in     *bufio.Reader
 
-	out     []byte    // frames that the client has yet to read
-	greeted bool      // the handshake is over
-	since   time.Time // when it was
-	broken  error     // set when the connection is lost
+	out     []byte // frames that the client has yet to read
+	greeted bool   // the handshake is over
+	broken  error  // set when the connection is lost
+	lost    chan struct{}
 
-	sentAt time.Time // when the connect request was sent
+	mu        sync.Mutex // the client reads and writes on different goroutines
+	asked     map[int32]watchKey
+	armed     map[watchKey]struct{} // watches that this connection has
+	creations map[int32]*creation
 
-	mu    sync.Mutex // the client reads and writes on different goroutines
-	asked map[int32]watchKey
-	armed map[watchKey]struct{}
+	// See ghost.go.
+	closeOnce     sync.Once
+	asksToClose   chan struct{} // closed when closeXid is set
+	closeXid      int32
+	answeredClose bool
 }
-
-// A watchKey names a watch as the client keeps it.
-type watchKey struct {
-	path string
-	kind int32 // event that fires it: eventData or eventChildren
-}
-
-// settle is how long the client gets, after a handshake, to find out that it has
-// no watches to set anew: a few instructions on a goroutine that we can't wait for.
-const settle = 5 * time.Millisecond
 
 const (
+	opCreate       = 1
 	opExists       = 3
 	opGetData      = 4
-	opGetChildren  = 8
 	opGetChildren2 = 12
+	opCreate2      = 15
 
-	eventData     = 3
+	eventDeleted  = 2
 	eventChildren = 4
 
 	xidEvent = -1
@@ -69,13 +67,17 @@ const (
 
 func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 	w := &wire{
-		Conn:   conn,
-		life:   l,
-		server: server,
-		limit:  limit,
-		in:     bufio.NewReaderSize(conn, 4096),
-		asked:  make(map[int32]watchKey),
-		armed:  make(map[watchKey]struct{}),
+		Conn:      conn,
+		life:      l,
+		server:    server,
+		limit:     limit,
+		in:        bufio.NewReaderSize(conn, 4096),
+		asked:     make(map[int32]watchKey),
+		armed:     make(map[watchKey]struct{}),
+		creations: make(map[int32]*creation),
+
+		lost:        make(chan struct{}),
+		asksToClose: make(chan struct{}),
 	}
 	l.mu.Lock()
 	l.wire = w
@@ -91,31 +93,40 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 // success even if the connection is lost, since only the reading side can tell
 // the client what that means for all requests under way.
 func (w *wire) Write(frame []byte) (int, error) {
-	w.noteRequest(frame)
+	frame, written := w.noteRequest(frame)
 	if _, err := w.Conn.Write(frame); err != nil {
 		w.Conn.Close()
 	}
+	written()
 	return len(frame), nil
 }
 
 // Read hands out whole frames one after the other, however little is asked for.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.out) == 0 {
-		if w.broken != nil {
-			return 0, w.broken
-		}
 		var frame []byte
 		var err error
-		if !w.greeted {
-			frame, err = w.handshake()
-			w.greeted, w.since = true, time.Now()
-		} else if frame, err = w.readFrame(); err == nil {
-			err = w.noteReply(frame[4:])
+		switch {
+		case w.broken != nil && w.life.Err() == nil:
+			return 0, w.broken
+		case w.broken != nil:
+			if frame, err = w.ghost(); err != nil {
+				return 0, err
+			}
+		case !w.greeted:
+			if frame, err = w.handshake(); err == nil {
+				w.greeted = true
+			}
+		default:
+			if frame, err = w.readFrame(); err == nil {
+				err = w.noteReply(frame[4:])
+			}
 		}
 		if err != nil {
 			w.Conn.Close()
 			w.broken = err
-			w.out = w.farewellEvents()
+			close(w.lost)
+			w.dropWatches()
 			w.life.s.note(fmt.Errorf("%s: %w", w.server, err))
 			continue
 		}
@@ -153,9 +164,10 @@ func (w *wire) readFrame() ([]byte, error) {
 	return frame, nil
 }
 
-// noteRequest remembers when the request is sent, and whether it asks for a
-// watch.
-func (w *wire) noteRequest(frame []byte) {
+// noteRequest remembers when a request is sent and what it is about. It returns
+// what to send in its place, and what to call when that was done.
+func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
+	send, written = frame, func() {}
 	if !w.greeted {
 		w.sentAt = time.Now()
 		return
@@ -166,84 +178,102 @@ func (w *wire) noteRequest(frame []byte) {
 	w.life.mu.Lock()
 	w.life.win.wrote(xid, time.Now())
 	w.life.mu.Unlock()
-	var kind int32
-	switch op {
-	case opExists, opGetData:
-		kind = eventData
-	case opGetChildren, opGetChildren2:
-		kind = eventChildren
-	default:
-		return
-	}
-	path, watch := r.string(), r.bool()
-	if r.err != nil || !watch {
-		return
-	}
+
 	w.mu.Lock()
-	w.asked[xid] = watchKey{path, kind}
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	switch op {
+	case opGetData, opGetChildren2, opExists:
+		key := watchKey{path: r.string()}
+		switch op {
+		case opGetChildren2:
+			key.kind = watchChildren
+		case opExists:
+			key.kind = watchPresence
+		}
+		if r.err == nil && w.life.watches.wants(key) {
+			send = bytes.Clone(frame) // the client's buffer is not ours to change
+			send[len(send)-1] = 1
+			w.asked[xid] = key
+		}
+	case opCloseSession:
+		w.noteClose(xid)
+	case opCreate:
+		r.string() // path
+		if c := w.life.creationOf(r.string()); r.err == nil && c != nil {
+			if !w.life.s.noCreate2.Load() {
+				send = bytes.Clone(frame)
+				binary.BigEndian.PutUint32(send[8:], opCreate2)
+				w.creations[xid] = c
+			}
+			written = c.written
+		}
+	}
+	return
 }
 
-// noteReply keeps track of what has arrived at the server, and of which watches
-// the client has. The client panics at a reply without a whole header.
+// noteReply takes note of a frame before the client sees it: what has arrived at
+// the server, which watches there are, what they have to say. The client panics
+// at a reply without a whole header, so that counts as a broken connection.
 func (w *wire) noteReply(body []byte) error {
 	r := reader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
 	if r.err != nil {
 		return fmt.Errorf("reply of %d bytes: %w", len(body), r.err)
 	}
-	if xid != xidEvent { // which answers nothing that we sent
-		w.life.mu.Lock()
-		w.life.win.answered(xid, time.Now())
-		w.life.mu.Unlock()
-	}
-	w.mu.Lock()
-	k, armed := w.asked[xid]
-	w.mu.Unlock()
-	if armed {
-		time.Sleep(settle - time.Since(w.since))
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if xid == xidEvent {
+	if xid == xidEvent { // which answers nothing that we sent
 		event, _, path := r.int32(), r.int32(), r.string()
 		if r.err != nil {
 			return fmt.Errorf("event: %w", r.err)
 		}
 		if event != eventChildren {
-			delete(w.armed, watchKey{path, eventData})
+			w.fire(watchKey{path, watchData})
+			w.fire(watchKey{path, watchPresence})
 		}
-		if event == eventChildren || event == 2 { // deleted: both kinds
-			delete(w.armed, watchKey{path, eventChildren})
+		if event == eventChildren || event == eventDeleted {
+			w.fire(watchKey{path, watchChildren})
 		}
 		return nil
 	}
-	if armed {
+	w.life.mu.Lock()
+	w.life.win.answered(xid, time.Now())
+	w.life.mu.Unlock()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key, ok := w.asked[xid]; ok {
 		delete(w.asked, xid)
-		if code == 0 {
-			w.armed[k] = struct{}{}
+		if code == 0 || code == codeNoNode && key.kind == watchPresence {
+			w.armed[key] = struct{}{}
+		}
+	}
+	if c, ok := w.creations[xid]; ok {
+		delete(w.creations, xid)
+		switch code {
+		case 0:
+			r.string() // path
+			c.answeredWith(r.stat())
+		case codeUnimplemented:
+			w.life.s.noCreate2.Store(true)
 		}
 	}
 	return nil
 }
 
-// farewellEvents returns an event for each watch that is lost with the connection.
-func (w *wire) farewellEvents() []byte {
+func (w *wire) fire(key watchKey) {
+	w.mu.Lock()
+	delete(w.armed, key)
+	w.mu.Unlock()
+	w.life.watches.fire(key)
+}
+
+// dropWatches fires the watches that are lost with the connection.
+func (w *wire) dropWatches() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []byte
-	for k := range w.armed {
-		var f frameWriter
-		f.int32(xidEvent)
-		f.int64(-1)
-		f.int32(0)
-		f.int32(k.kind)
-		f.int32(0) // disconnected
-		f.string(k.path)
-		out = append(out, f.frame()...)
+	for key := range w.armed {
+		w.life.watches.fire(key)
 	}
 	clear(w.armed)
-	return out
 }
 
 // A reader takes the records of the protocol apart. After an error it returns
@@ -279,12 +309,27 @@ func (r *reader) int64() int64 {
 	return 0
 }
 
-func (r *reader) bool() bool {
-	b := r.take(1)
-	return b != nil && b[0] != 0
+// stat reads what the server says of a node; nil if it is cut short.
+func (r *reader) stat() *zk.Stat {
+	s := &zk.Stat{
+		Czxid: r.int64(), Mzxid: r.int64(), Ctime: r.int64(), Mtime: r.int64(),
+		Version: r.int32(), Cversion: r.int32(), Aversion: r.int32(),
+		EphemeralOwner: r.int64(), DataLength: r.int32(), NumChildren: r.int32(), Pzxid: r.int64(),
+	}
+	if r.err != nil {
+		return nil
+	}
+	return s
 }
 
-func (r *reader) string() string { return string(r.take(int(r.int32()))) }
+// string reads a string or a buffer, which may be none at all.
+func (r *reader) string() string {
+	n := r.int32()
+	if n == -1 {
+		return ""
+	}
+	return string(r.take(int(n)))
+}
 
 // A frameWriter puts them together.
 type frameWriter struct{ b []byte }

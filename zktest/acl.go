@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ACL grants a set of permissions on one node to one identity.
-type ACL struct {
+// aclEntry grants a set of permissions on one node to one identity.
+type aclEntry struct {
 	Perms      int32
 	Scheme, ID string
 }
@@ -23,8 +23,8 @@ const (
 )
 
 var (
-	openACL = []ACL{{Perms: 0x1f, Scheme: "world", ID: "anyone"}}
-	readACL = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+	openACL = []aclEntry{{Perms: 0x1f, Scheme: "world", ID: "anyone"}}
+	readACL = []aclEntry{{Perms: permRead, Scheme: "world", ID: "anyone"}}
 )
 
 // identity is what a connection has proved to be.
@@ -46,11 +46,11 @@ func authenticate(scheme string, credentials []byte, peer string) (identity, boo
 
 // allowed reports whether an ACL grants perm to one of the identities. An empty
 // ACL, which no client can set, grants everything.
-func allowed(acl []ACL, perm int32, ids []identity) bool {
+func allowed(acl []aclEntry, perm int32, ids []identity) bool {
 	if len(acl) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(acl, func(a ACL) bool {
+	return slices.ContainsFunc(acl, func(a aclEntry) bool {
 		if a.Perms&perm == 0 {
 			return false
 		}
@@ -63,7 +63,7 @@ func allowed(acl []ACL, perm int32, ids []identity) bool {
 	})
 }
 
-func matches(a ACL, id identity) bool {
+func matches(a aclEntry, id identity) bool {
 	if a.Scheme != "ip" {
 		return a.ID == id.id
 	}
@@ -91,8 +91,8 @@ func isNet(s string) bool {
 
 // resolveACL checks the ACL of a request, drops what it says twice, and puts
 // the connection's identities in the place of the scheme auth.
-func resolveACL(acl []ACL, ids []identity) ([]ACL, Code) {
-	var resolved []ACL
+func resolveACL(acl []aclEntry, ids []identity) ([]aclEntry, Code) {
+	var resolved []aclEntry
 	for i, a := range acl {
 		switch {
 		case slices.Contains(acl[:i], a):
@@ -104,7 +104,7 @@ func resolveACL(acl []ACL, ids []identity) ([]ACL, Code) {
 				// An address is no proof of who someone is.
 				if id.scheme == "digest" {
 					proved = true
-					resolved = append(resolved, ACL{a.Perms, id.scheme, id.id})
+					resolved = append(resolved, aclEntry{a.Perms, id.scheme, id.id})
 				}
 			}
 			if !proved {
@@ -126,7 +126,7 @@ func resolveACL(acl []ACL, ids []identity) ([]ACL, Code) {
 
 // maskACL hides the password digests from those who may read but not
 // administer a node.
-func maskACL(acl []ACL) []ACL {
+func maskACL(acl []aclEntry) []aclEntry {
 	masked := slices.Clone(acl)
 	for i, a := range masked {
 		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == "digest" {

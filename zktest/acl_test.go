@@ -11,7 +11,7 @@ func TestACLIsEnforced(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		owner, other := rawSession(t, s), rawSession(t, s)
 		owner.ok(OpAuth, 0, "digest", []byte("u:p"))
-		owner.ok(OpCreate, "/a", []byte{}, []ACL{{0x1f, "auth", ""}}, 0)
+		owner.ok(OpCreate, "/a", []byte{}, []aclEntry{{0x1f, "auth", ""}}, 0)
 		for what, code := range map[string]Code{
 			"read":   other.try(OpGetData, "/a", false),
 			"list":   other.try(OpGetChildren, "/a", false),
@@ -41,7 +41,7 @@ func TestDigestsAreHiddenFromReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		owner, reader := rawSession(t, s), rawSession(t, s)
 		owner.ok(OpAuth, 0, "digest", []byte("u:p"))
-		acl := []ACL{{permRead, "world", "anyone"}, {0x1f, "digest", digestOfUP}}
+		acl := []aclEntry{{permRead, "world", "anyone"}, {0x1f, "digest", digestOfUP}}
 		owner.ok(OpCreate, "/a", []byte{}, acl, 0)
 		if got := owner.ok(OpGetACL, "/a").acls(); !slices.Equal(got, acl) {
 			t.Errorf("owner sees %v", got)
@@ -59,8 +59,8 @@ func TestDigestsAreHiddenFromReaders(t *testing.T) {
 func TestACLOfAddresses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
-		c.ok(OpCreate, "/here", []byte{}, []ACL{{0x1f, "ip", "127.0.0.0/8"}}, 0)
-		c.ok(OpCreate, "/elsewhere", []byte{}, []ACL{{0x1f, "ip", "10.1.2.3"}}, 0)
+		c.ok(OpCreate, "/here", []byte{}, []aclEntry{{0x1f, "ip", "127.0.0.0/8"}}, 0)
+		c.ok(OpCreate, "/elsewhere", []byte{}, []aclEntry{{0x1f, "ip", "10.1.2.3"}}, 0)
 		c.ok(OpGetData, "/here", false)
 		if code := c.try(OpGetData, "/elsewhere", false); code != NoAuth {
 			t.Errorf("%v", code)
@@ -71,11 +71,11 @@ func TestACLOfAddresses(t *testing.T) {
 func TestACLThatMakesNoSense(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
-		for _, a := range []ACL{
+		for _, a := range []aclEntry{
 			{31, "world", "x"}, {31, "auth", ""}, {31, "digest", "a"}, {31, "digest", "a:b:c"},
 			{31, "ip", "zz"}, {31, "ip", "10.0.0.0/99"}, {31, "unknown", "x"},
 		} {
-			if code := c.try(OpCreate, "/x", []byte{}, []ACL{a}, 0); code != InvalidACL {
+			if code := c.try(OpCreate, "/x", []byte{}, []aclEntry{a}, 0); code != InvalidACL {
 				t.Errorf("%v: %v", a, code)
 			}
 		}

@@ -101,5 +101,5 @@ func basics(t *testing.T, s *zktest.Server) {
 	if err := c.Delete("/a", 1); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(s.Tree())
+
 }

@@ -9,36 +9,36 @@ type Op int32
 
 // The requests that faults can be aimed at and that Counts counts.
 const (
-	OpCreate              Op = 1
-	OpDelete              Op = 2
-	OpExists              Op = 3
-	OpGetData             Op = 4
-	OpSetData             Op = 5
-	OpGetACL              Op = 6
-	OpSetACL              Op = 7
-	OpGetChildren         Op = 8
-	OpSync                Op = 9
-	OpPing                Op = 11
-	OpGetChildren2        Op = 12
-	OpCheck               Op = 13 // only inside a multi
-	OpMulti               Op = 14
-	OpCreate2             Op = 15
-	OpReconfig            Op = 16
-	OpCheckWatches        Op = 17
-	OpRemoveWatches       Op = 18
-	OpCreateContainer     Op = 19
-	OpCreateTTL           Op = 21
-	OpMultiRead           Op = 22
-	OpAuth                Op = 100
-	OpSetWatches          Op = 101
-	OpSASL                Op = 102
-	OpGetEphemerals       Op = 103
-	OpGetAllChildrenCount Op = 104
-	OpSetWatches2         Op = 105
-	OpAddWatch            Op = 106
-	OpWhoAmI              Op = 107
-	OpConnect             Op = -10
-	OpCloseSession        Op = -11
+	OpCreate               Op = 1
+	OpDelete               Op = 2
+	OpExists               Op = 3
+	OpGetData              Op = 4
+	OpSetData              Op = 5
+	OpGetACL               Op = 6
+	OpSetACL               Op = 7
+	OpGetChildren          Op = 8
+	OpSync                 Op = 9
+	OpPing                 Op = 11
+	OpGetChildren2         Op = 12
+	OpCheck                Op = 13 // only inside a multi
+	OpMulti                Op = 14
+	OpCreate2              Op = 15
+	OpReconfig             Op = 16
+	OpCheckWatches         Op = 17
+	OpRemoveWatches        Op = 18
+	OpCreateContainer      Op = 19
+	OpCreateTTL            Op = 21
+	OpMultiRead            Op = 22
+	OpAuth                 Op = 100
+	OpSetWatches           Op = 101
+	OpSASL                 Op = 102
+	OpGetEphemerals        Op = 103
+	OpGetAllChildrenNumber Op = 104
+	OpSetWatches2          Op = 105
+	OpAddWatch             Op = 106
+	OpWhoAmI               Op = 107
+	OpConnect              Op = -10
+	OpCloseSession         Op = -11
 )
 
 // opError marks a failed part in the answer to a multi.
@@ -53,7 +53,7 @@ var opNames = map[Op]string{
 	OpRemoveWatches: "removeWatches", OpCreateContainer: "createContainer",
 	OpCreateTTL: "createTTL", OpMultiRead: "multiRead", OpAuth: "auth",
 	OpSetWatches: "setWatches", OpSASL: "sasl", OpGetEphemerals: "getEphemerals",
-	OpGetAllChildrenCount: "getAllChildrenNumber", OpSetWatches2: "setWatches2",
+	OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2",
 	OpAddWatch: "addWatch", OpWhoAmI: "whoAmI", OpConnect: "connect",
 	OpCloseSession: "closeSession",
 }

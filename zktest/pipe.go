@@ -109,7 +109,7 @@ func (l *limit) clear() {
 
 func (s *stream) read(b []byte) (int, error) {
 	for {
-		n, err, wait := s.tryRead(b)
+		n, wait, err := s.tryRead(b)
 		if wait == nil {
 			return n, err
 		}
@@ -118,14 +118,14 @@ func (s *stream) read(b []byte) (int, error) {
 }
 
 // tryRead reads what is there, or returns a channel to wait on.
-func (s *stream) tryRead(b []byte) (int, error, <-chan struct{}) {
+func (s *stream) tryRead(b []byte) (int, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.readErr == net.ErrClosed:
-		return 0, net.ErrClosed, nil
+		return 0, nil, net.ErrClosed
 	case s.readBy.passed():
-		return 0, os.ErrDeadlineExceeded, nil
+		return 0, nil, os.ErrDeadlineExceeded
 	case len(s.buf) > 0 || len(b) == 0:
 		n := copy(b, s.buf)
 		if s.buf = s.buf[n:]; len(s.buf) == 0 {
@@ -134,15 +134,15 @@ func (s *stream) tryRead(b []byte) (int, error, <-chan struct{}) {
 		s.stir()
 		return n, nil, nil
 	case s.readErr != nil:
-		return 0, s.readErr, nil
+		return 0, nil, s.readErr
 	}
-	return 0, nil, s.waiting()
+	return 0, s.waiting(), nil
 }
 
 func (s *stream) write(b []byte) (int, error) {
 	written := 0
 	for {
-		n, err, wait := s.tryWrite(b[written:])
+		n, wait, err := s.tryWrite(b[written:])
 		written += n
 		if wait == nil {
 			return written, err
@@ -153,14 +153,14 @@ func (s *stream) write(b []byte) (int, error) {
 
 // tryWrite writes what there is room for; if that isn't all, it returns a
 // channel to wait on.
-func (s *stream) tryWrite(b []byte) (int, error, <-chan struct{}) {
+func (s *stream) tryWrite(b []byte) (int, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.writeErr != nil:
-		return 0, s.writeErr, nil
+		return 0, nil, s.writeErr
 	case s.writeBy.passed():
-		return 0, os.ErrDeadlineExceeded, nil
+		return 0, nil, os.ErrDeadlineExceeded
 	}
 	n := min(len(b), pipeBuffer-len(s.buf))
 	s.buf = append(s.buf, b[:n]...)
@@ -168,7 +168,7 @@ func (s *stream) tryWrite(b []byte) (int, error, <-chan struct{}) {
 	if n == len(b) {
 		return n, nil, nil
 	}
-	return n, nil, s.waiting()
+	return n, s.waiting(), nil
 }
 
 // end gives the reasons why writing and reading are over; the first ones stay,

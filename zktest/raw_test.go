@@ -127,7 +127,7 @@ func encodeFields(e *encoder, fields []any) {
 			e.bytes(f)
 		case []string:
 			e.strings(f)
-		case []ACL:
+		case []aclEntry:
 			e.acls(f)
 		case []any:
 			encodeFields(e, f)
@@ -259,10 +259,19 @@ func (c *rawClient) multi(parts ...[]any) (answer, []string) {
 	return a, results
 }
 
+// silent makes sure that nothing comes from the server, not even an end.
+func (c *rawClient) silent() {
+	c.t.Helper()
+	c.nc.SetReadDeadline(time.Now().Add(2 * time.Second))
+	if frame, err := readFrame(c.nc); !os.IsTimeout(err) {
+		c.t.Errorf("expected silence, got a frame of %d bytes, error %v", len(frame), err)
+	}
+}
+
 // closed waits for the server to end the connection and says how.
 func (c *rawClient) closed() string {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	c.nc.SetReadDeadline(time.Now().Add(2 * time.Second))
 	for {
 		_, err := c.next()
 		switch {

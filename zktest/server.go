@@ -169,10 +169,10 @@ func (s *Server) accept() {
 	}
 }
 
-// Close ends all connections, drops all state and waits for every goroutine
-// that the server started. Sessions are not closed: to the clients it is as if
-// the server had crashed. It is idempotent and takes no longer than a callback
-// given to OnRequest.
+// Close ends all connections and waits for every goroutine that the server
+// started. Sessions are not closed: to the clients it is as if the server had
+// crashed. What the tree was can still be looked at. Close is idempotent, and
+// waits for nobody but a callback given to OnRequest.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {

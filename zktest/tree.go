@@ -10,7 +10,7 @@ import (
 
 type node struct {
 	data     []byte
-	acl      []ACL
+	acl      []aclEntry
 	children map[string]struct{}
 
 	czxid, mzxid, pzxid int64

@@ -25,7 +25,6 @@ func (tx *txn) rollback() {
 	for i := len(tx.undo) - 1; i >= 0; i-- {
 		tx.undo[i]()
 	}
-	tx.undo, tx.changes = nil, nil
 }
 
 // edit returns a node for writing and remembers what it was.
@@ -47,7 +46,7 @@ func (tx *txn) allowed(n *node, perm int32) bool {
 type creation struct {
 	path       string
 	data       []byte
-	acl        []ACL
+	acl        []aclEntry
 	sequential bool
 	owner      int64
 }
@@ -162,7 +161,7 @@ func (tx *txn) setData(path string, data []byte, version int32) (*node, Code) {
 }
 
 // setACL replaces a node's ACL. No watch hears of it.
-func (tx *txn) setACL(path string, acl []ACL, version int32) (*node, Code) {
+func (tx *txn) setACL(path string, acl []aclEntry, version int32) (*node, Code) {
 	if !validPath(path) {
 		return nil, BadArguments
 	}

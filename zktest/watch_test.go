@@ -64,6 +64,22 @@ func TestDeletionIsToldOncePerConnection(t *testing.T) {
 	})
 }
 
+func TestChildWatchHearsOfTheNodesOwnEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server) {
+		w := rawSession(t, s)
+		w.create("/x", 0)
+		w.ok(OpGetChildren, "/x", true)
+		if err := s.Set("/x", nil); err != nil {
+			t.Fatal(err)
+		}
+		w.expect()
+		if err := s.Delete("/x"); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("deleted /x")
+	})
+}
+
 func TestWatcherHearsTheFirstChangeOfATransaction(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c, w := rawSession(t, s), rawSession(t, s)
@@ -92,7 +108,7 @@ func TestWatchesEndWithTheConnection(t *testing.T) {
 func TestSetWatchesTellsWhatWasMissed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c, w := rawSession(t, s), rawSession(t, s)
-		for _, path := range []string{"/changed", "/gone", "/same", "/parent", "/quiet"} {
+		for _, path := range []string{"/changed", "/gone", "/parent", "/quiet", "/same"} {
 			c.create(path, 0)
 		}
 		since := w.ok(OpPing).zxid

@@ -112,10 +112,10 @@ func (d *decoder) strings() []string {
 	return list
 }
 
-func (d *decoder) acls() []ACL {
-	list := make([]ACL, 0, d.count(12))
+func (d *decoder) acls() []aclEntry {
+	list := make([]aclEntry, 0, d.count(12))
 	for range cap(list) {
-		list = append(list, ACL{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
+		list = append(list, aclEntry{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
 	}
 	return list
 }
@@ -155,7 +155,7 @@ func (e *encoder) strings(v []string) {
 	}
 }
 
-func (e *encoder) acls(v []ACL) {
+func (e *encoder) acls(v []aclEntry) {
 	e.int32(int32(len(v)))
 	for _, a := range v {
 		e.int32(a.Perms)

@@ -5,6 +5,7 @@ package cost
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -20,10 +21,29 @@ type Count struct {
 	BytesPing int64 // of which pings and their answers, both ways
 }
 
+func (c Count) plus(d Count) Count {
+	by := maps.Clone(c.ByOp)
+	if by == nil {
+		by = make(map[int32]int)
+	}
+	for op, n := range d.ByOp {
+		by[op] += n
+	}
+	return Count{
+		Requests:  c.Requests + d.Requests,
+		ByOp:      by,
+		BytesIn:   c.BytesIn + d.BytesIn,
+		BytesOut:  c.BytesOut + d.BytesOut,
+		WakeUps:   c.WakeUps + d.WakeUps,
+		BytesPing: c.BytesPing + d.BytesPing,
+	}
+}
+
 // Operation codes that matter here.
 const (
 	OpChildren  = 8
 	OpChildren2 = 12
+	opGetData   = 4
 	opPing      = 11
 )
 

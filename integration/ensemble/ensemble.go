@@ -10,7 +10,6 @@ package ensemble
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -121,10 +120,3 @@ func (e *Ensemble) terminate(t testing.TB) {
 type quiet struct{ testing.TB }
 
 func (quiet) Logf(string, ...any) {}
-
-func (e *Ensemble) check(t testing.TB, i int, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%s server %d: %v", what, i, fmt.Errorf("docker: %w", err))
-	}
-}

@@ -105,7 +105,7 @@ func (e *Ensemble) Followers(t testing.TB) []int {
 // waitModes asks the servers until ok likes the answer.
 func (e *Ensemble) waitModes(t testing.TB, what string, ok func([]string) bool) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startup)
+	ctx, cancel := context.WithTimeout(context.Background(), startup)
 	defer cancel()
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()

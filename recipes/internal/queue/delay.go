@@ -17,6 +17,22 @@ import (
 // record, notes it there with the server's time, and waits. So a waiter that gave
 // up is never taken for a holder that died, the delay is counted once, by one
 // clock, and those who queue later need not begin it anew.
+//
+// Only who holds alone can ask for a delay: it is there for what the holder may
+// have written last. Where several are first in line at once, because they don't
+// exclude each other, all of them wait, each note is made by one of them, and the
+// first that has waited takes the delay out of the record: none of them writes it
+// at its release, and it must not keep the directory.
+//
+// The record must outlast a time when nobody is in line, in which the server
+// would remove the directory. So as long as the record names a holder there is
+// one more child, which is made and removed in the same transactions.
+
+// keeper is that child's name. Libraries that take every child for a contender
+// see it as the last in line.
+const keeper = "delay-2147483647"
+
+func (p *place) keeper() string { return p.q.path + "/" + keeper }
 
 // sitOutDelay waits until no lock delay runs. Its caller is first in line, and
 // has read the record since.
@@ -25,8 +41,11 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 		return nil
 	}
 	left, err := p.noteDeath(ctx)
-	if err != nil || left <= 0 {
+	if err != nil {
 		return err
+	}
+	if left <= 0 {
+		return p.delayIsOver(ctx)
 	}
 	if try {
 		return recipes.ErrBusy
@@ -35,13 +54,16 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 	t := time.NewTimer(left)
 	defer t.Stop()
 	for {
+		if err := p.watchOwn(ctx); err != nil {
+			return err
+		}
 		select {
 		case <-t.C:
-			return p.checkOwn(ctx)
-		case <-p.own.Fired:
-			if err := p.checkOwn(ctx); err != nil {
+			if err := p.prove(ctx); err != nil {
 				return err
 			}
+			return p.delayIsOver(ctx)
+		case <-p.guard.Fired:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-p.life.Done():
@@ -54,51 +76,128 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 // returns what is left of its delay. Writing is also how the server's time is
 // learned: it shows in the stat of the result.
 func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
-	r := p.record
-	if r.Died && r.Since == 0 {
-		r.Since = p.written.Mtime
+	stat, err := p.writeRecord(ctx, func(r record) (record, bool) {
+		if r.Died && r.Since == 0 {
+			r.Since = p.written.Mtime
+		}
+		due := r.died(p.node.Seq)
+		r.Died = true
+		return r, due
+	})
+	if errors.Is(err, errNotOurs) {
+		return 0, nil // overwritten: nobody knows of a delay any more
 	}
-	r.Died = true
-	stat, err := p.writeRecord(ctx, r)
-	if err != nil {
+	if err != nil || stat == nil {
 		return 0, err
 	}
-	since := r.Since
+	since := p.record.Since
 	if since == 0 {
 		since = stat.Mtime
 	}
-	passed := min(max(0, time.Duration(stat.Mtime-since)*time.Millisecond), r.Delay)
-	return r.Delay - passed, nil
+	passed := min(max(0, time.Duration(stat.Mtime-since)*time.Millisecond), p.record.Delay)
+	return p.record.Delay - passed, nil
 }
 
-// writeRecord writes the directory's record if the own node is still there, and
-// repeats that until the outcome is known: the same record twice does no harm.
-func (p *place) writeRecord(ctx context.Context, r record) (*zk.Stat, error) {
+// delayIsOver takes a delay that has passed out of the record, for one that won't
+// do so by its release. It leaves no mark for the holder's own number: another may
+// still be there under it.
+func (p *place) delayIsOver(ctx context.Context) error {
+	if p.node.Alone {
+		return nil
+	}
+	clear := func(r record) (record, bool) {
+		due := r.died(p.node.Seq)
+		n := newRecord(r.Recipe)
+		n.Dir, n.Released = r.Dir, max(r.Released, r.Holder-1)
+		return n, due
+	}
+	_, err := p.writeRecord(ctx, clear, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
+	if errors.Is(err, errPlaceLost) { // or somebody has removed the keeper
+		_, err = p.writeRecord(ctx, clear)
+	}
+	if errors.Is(err, errNotOurs) {
+		return nil
+	}
+	return err
+}
+
+// writeRecord writes what change makes of the directory's record, if the own node
+// is still there and the record is as we know it, and repeats that with what the
+// record has become until the outcome is known. It returns nil, nil if change says
+// that there is nothing to write any more.
+func (p *place) writeRecord(ctx context.Context, change func(record) (r record, due bool), with ...any) (*zk.Stat, error) {
 	for {
-		res, err := p.life.Multi(ctx,
+		if !p.ours {
+			return nil, errNotOurs
+		}
+		r, due := change(p.record)
+		if !due {
+			return nil, nil
+		}
+		res, err := p.life.Multi(ctx, append([]any{
 			&zk.CheckVersionRequest{Path: p.path(), Version: -1},
-			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: -1})
+			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: p.written.Version}}, with...)...)
 		switch {
 		case err == nil:
 			p.record, p.written = r, res[1].Stat
 			return res[1].Stat, nil
+		case errors.Is(err, zk.ErrBadVersion):
+			if err := p.readRecord(ctx); err != nil {
+				return nil, err
+			}
+			if p.ours && p.record == r { // it was us, and the answer was lost, or another who wanted the same
+				return p.written, nil
+			}
 		case unknownOutcome(err) && ctx.Err() == nil && p.life.Err() == nil:
-			continue
 		default:
-			return nil, p.orLost(err)
+			if errors.Is(err, zk.ErrNoNode) {
+				err = errPlaceLost
+			}
+			return nil, err
 		}
 	}
 }
 
-// announceDelay tells the others, before the lock is used, what is to happen if
-// this holder dies.
-func (p *place) announceDelay(ctx context.Context) error {
-	if !p.ours {
-		return fmt.Errorf("%w: LockDelay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+var errNotOurs = fmt.Errorf("%w: this needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+
+// announceHold tells the others, before the lock is used, that it is held, and with
+// a lock delay, what is to happen if this holder dies. If ctx ends first, that goes
+// on, since a request that has been made may yet be carried out: leave waits for it.
+func (p *place) announceHold(ctx context.Context) error {
+	told := make(chan struct{})
+	p.telling = told
+	var err error
+	go func() { // ends with the answer or the life
+		defer close(told)
+		err = p.announce(context.WithoutCancel(ctx))
+	}()
+	select {
+	case <-told:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	r := p.record
-	r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
-	_, err := p.writeRecord(ctx, r)
+}
+
+func (p *place) announce(ctx context.Context) error {
+	var keep []any
+	if p.delays() && p.record.Holder < 0 {
+		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
+	}
+	announce := func(r record) (record, bool) {
+		if p.q.recipe.Announces {
+			r.Leader = p.node.Seq
+		}
+		if p.delays() {
+			r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
+		}
+		return r, true
+	}
+	_, err := p.writeRecord(ctx, announce, keep...)
+	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory
+		_, err = p.writeRecord(ctx, announce)
+	}
+	p.announced, p.announcing = err == nil, false
 	return err
 }
 

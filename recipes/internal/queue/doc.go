@@ -17,6 +17,8 @@
 //     become fewer.
 //
 // From a name to a grant the files read: name.go, record.go (the directory's
-// data), decide.go (who may go, as a pure function), queue.go, place.go (one
-// contender's way), hold.go, delay.go.
+// data), decide.go (who may go, as a pure function), queue.go, enqueue.go and
+// wait.go (one contender's way), hold.go, delay.go. Locks with slots go on in
+// slots.go (who has which), admit.go and head.go (the first in line), size.go, and
+// room.go (what those see who will not wait).
 package queue

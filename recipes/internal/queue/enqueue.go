@@ -14,15 +14,29 @@ import (
 
 // A place is one contender's node in the queue, until it is left or held.
 type place struct {
-	q       *Queue
-	life    *session.Life
-	node    Node
-	prefix  string // of the names in this directory
-	own     *session.Watch
+	q      *Queue
+	life   *session.Life
+	node   Node
+	prefix string   // of the names of our keyword in this directory
+	czxid  int64    // of this directory
+	own    *zk.Stat // of the node: proof that it was there and ours
+	ticket ticket   // what is in it
+	guard  *session.Watch
+
 	record  record
 	written *zk.Stat // the directory's, when record was read
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
+
+	bid    Bid
+	slots  []int // that it was admitted to
+	unsure bool  // the record does not say who was admitted
+
+	announced  bool            // the record says that we hold
+	announcing bool            // whether it does is not known
+	telling    <-chan struct{} // closed when that is known
+	shared     bool            // there may be others under our number; see share.go
+	left       bool            // the node is gone, or its removal is under way
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -31,10 +45,14 @@ func (p *place) path() string { return p.q.path + "/" + p.node.Name }
 // our use of it.
 const enqueueTries = 16
 
+// errMisplaced: the node is in a directory that was made anew since we learned of
+// it, or the directory is gone again.
+var errMisplaced = errors.New("the lock directory was removed meanwhile")
+
 // enqueue makes the contender's node and reads what tells whether it is first.
-func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*place, error) {
+func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*place, error) {
 	for range enqueueTries {
-		dir, err := q.directory(ctx, life)
+		dir, err := q.directory(ctx, life, b.Slots)
 		if err != nil {
 			return nil, err
 		}
@@ -44,31 +62,38 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			}
 			continue
 		}
-		prefix := prefix(dir.czxid, k.Text)
-		path, err := life.CreateSequential(ctx, q.path+"/"+prefix, q.ticket())
+		p := &place{q: q, life: life, prefix: prefix(dir.czxid, b.Keyword.Text), czxid: dir.czxid, bid: b, ticket: q.ticket(b)}
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, p.ticket.encode())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
 		}
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil, errWentBack
+		}
 		if err != nil {
 			return nil, err
 		}
-		p := &place{q: q, life: life, prefix: prefix}
-		ok, err := p.settle(ctx, path, dir.czxid)
-		if err != nil || !ok {
-			life.Remove(path, nil, func(error) {})
+		err = p.settle(ctx, node)
+		if err == nil {
+			return p, nil
 		}
-		if err != nil || ok {
-			return p, err
+		if !errors.Is(err, errPlaceTaken) {
+			life.Remove(node.Path, nil, func(error) {})
+		}
+		if !errors.Is(err, errMisplaced) {
+			return nil, err
 		}
 		q.forget()
 	}
-	return nil, fmt.Errorf("the lock directory vanished %d times in a row", enqueueTries)
+	return nil, fmt.Errorf("%w, %d times in a row", errMisplaced, enqueueTries)
 }
 
+var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
+
 // directory returns what is known of the lock directory, reading or making it if
-// nothing is.
-func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, error) {
+// nothing is. n slots are going to be asked for.
+func (q *Queue) directory(ctx context.Context, life *session.Life, n int) (directory, error) {
 	for range enqueueTries {
 		if dir := q.known(); dir.czxid != 0 && dir.next < seqLimit {
 			return dir, nil
@@ -76,7 +101,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		data, stat, err := life.Get(ctx, q.path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			if err := life.EnsureContainer(ctx, q.path, newRecord(q.recipe.Name).encode()); err != nil {
+			if err := life.EnsureContainer(ctx, q.path, q.firstRecord().encode()); err != nil {
 				return directory{}, err
 			}
 			continue
@@ -89,16 +114,26 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		if err != nil {
 			return directory{}, err
 		}
-		q.saw(stat)
+		if err := q.agree(r, stat.Czxid, n); err != nil {
+			return directory{}, err
+		}
+		q.note(stat)
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
-			if _, err := q.nodes(ctx, life); err != nil {
+			if _, _, err := q.nodes(ctx, life); err != nil {
 				return directory{}, err
 			}
 		}
+		if q.sized() && r.Size == 0 {
+			q.forget() // until it has a size
+			if err := q.writeSize(ctx, life, stat); err != nil {
+				return directory{}, err
+			}
+			continue
+		}
 		return q.known(), nil
 	}
-	return directory{}, fmt.Errorf("the lock directory vanished %d times in a row", enqueueTries)
+	return directory{}, fmt.Errorf("%w, %d times in a row", errMisplaced, enqueueTries)
 }
 
 // containerOwner is what a server shows as the owner of a container node.
@@ -115,12 +150,20 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	if err != nil {
 		return nil
 	}
-	if _, ours := parseRecord(data); !ours || stat.NumChildren > 0 {
+	r, ours := parseRecord(data)
+	ops := []any{&zk.DeleteRequest{Path: q.path, Version: stat.Version}}
+	if q.sized() && stat.NumChildren == 1 {
+		if ops, err = q.renewResized(ctx, life, r, stat); err != nil {
+			return err
+		}
+		stat.NumChildren = 0
+	}
+	if !ours || stat.NumChildren > 0 {
 		return recipes.ErrExhausted
 	}
-	_, err = life.Multi(ctx, &zk.DeleteRequest{Path: q.path, Version: stat.Version})
+	_, err = life.Multi(ctx, ops...)
 	switch {
-	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
 		return recipes.ErrExhausted
 	case err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, session.ErrOutcomeUnknown):
 		return err
@@ -128,54 +171,117 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	return nil
 }
 
-// settle reads the own node, which proves that it is ours and gives the token,
-// and the directory's record, side by side. ok is false if the node is in the
-// wrong place: in a directory made anew since we learned of it.
-func (p *place) settle(ctx context.Context, path string, dirCzxid int64) (ok bool, err error) {
-	node, good := parse(strings.TrimPrefix(path, p.q.path+"/"), p.q.recipe.Keywords)
+// settle takes in what came of the creation.
+func (p *place) settle(ctx context.Context, made *session.Created) error {
+	node, good := parse(strings.TrimPrefix(made.Path, p.q.path+"/"), p.q.recipe.Keywords)
 	if !good {
-		return false, fmt.Errorf("the server named a contender %q", path)
+		return fmt.Errorf("the server named a contender %q", made.Path)
 	}
-	p.node = node
-	recordErr := make(chan error, 1)
-	go func() { recordErr <- p.readRecord(ctx) }()
-	p.own, err = p.life.Watch(ctx, path)
-	if rerr := <-recordErr; rerr != nil || err != nil {
-		if errors.Is(err, zk.ErrNoNode) || err == nil && errors.Is(rerr, zk.ErrNoNode) {
-			return false, nil // removed under our hands: once more
-		}
-		return false, cmpErr(err, rerr)
-	}
+	p.node, p.own = node, made.Stat
+	err := p.takeRecord(made.Parent, made.ParentStat)
 	switch {
-	case p.written.Czxid != dirCzxid:
-		return false, nil
-	case p.own.Stat.EphemeralOwner != p.life.ID():
-		return false, errPlaceLost
+	case errors.Is(err, errPlaceLost):
+		return errMisplaced // removed under our hands: once more
+	case err != nil:
+		return err
 	case node.Seq >= seqLimit:
-		return false, recipes.ErrExhausted
+		return recipes.ErrExhausted
+	case p.record.Released >= node.Seq:
+		// Later ones have come and gone: either the own node was removed, or the
+		// counter has gone back, as some servers' does when the leader changes, and
+		// nobody can tell who came first.
+		if err := p.prove(ctx); errors.Is(err, errPlaceLost) {
+			return fmt.Errorf("%w: %w", errMisplaced, err)
+		} else if err != nil {
+			return err
+		}
+		return errWentBack
 	}
-	return true, nil
+	return nil
 }
 
-func (p *place) readRecord(ctx context.Context) error {
-	data, stat, err := p.life.Get(ctx, p.q.path)
+// look reads the directory's record and the own node, side by side.
+func (p *place) look(ctx context.Context) error {
+	proof := make(chan error, 1)
+	go func() { proof <- p.prove(ctx) }()
+	err := p.readRecord(ctx)
+	return cmpErr(<-proof, err)
+}
+
+// prove reads the own node: that it is there and belongs to this session is what
+// a grant rests on, and its czxid is the token.
+func (p *place) prove(ctx context.Context) error {
+	stat, err := p.life.Exists(ctx, p.path())
 	if err != nil {
 		return err
+	}
+	if stat == nil {
+		return errPlaceLost
+	}
+	if !p.isOwn(stat) {
+		return errPlaceTaken
+	}
+	p.own = stat
+	return nil
+}
+
+// isOwn reports whether what stands at our node's name is the node that we made.
+func (p *place) isOwn(stat *zk.Stat) bool {
+	return stat.EphemeralOwner == p.life.ID() && stat.Czxid == p.own.Czxid
+}
+
+// readRecord reads the directory's data. Without the directory, or in one made
+// anew, there is no place.
+func (p *place) readRecord(ctx context.Context) error {
+	data, stat, err := p.life.Get(ctx, p.q.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errPlaceLost
+	}
+	if err != nil {
+		return err
+	}
+	return p.takeRecord(data, stat)
+}
+
+func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
+	if stat.Czxid != p.czxid {
+		return errPlaceLost
 	}
 	r, err := p.q.checkRecord(data)
 	if err != nil {
 		return err
 	}
+	if err := p.q.agree(r, stat.Czxid, p.bid.Slots); err != nil {
+		return err
+	}
 	_, p.ours = parseRecord(data)
-	p.record, p.written = r, stat
+	p.record, p.written = r.in(stat.Czxid), stat
+	p.unsure = r.Dir != stat.Czxid
 	p.record.Recipe = p.q.recipe.Name
-	p.q.saw(stat)
+	p.q.note(stat)
 	return nil
 }
 
-// leave removes the node, in the background, until that is certain.
+// leave removes the node, in the background, until that is certain. One that has
+// announced that it holds leaves as if it had, so that it is not taken for a
+// holder that died.
 func (p *place) leave() {
-	p.life.Remove(p.path(), nil, func(err error) {
+	if p.telling == nil {
+		p.remove(nil)
+		return
+	}
+	go func() { // ends with the answer or the life
+		<-p.telling
+		if p.announced {
+			p.remove(p.releaseOps(nobody))
+		} else {
+			p.remove(nil)
+		}
+	}()
+}
+
+func (p *place) remove(with []any) {
+	p.life.Remove(p.path(), with, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -24,7 +26,45 @@ type Recipe struct {
 	Foreign  []Keyword // of other recipes: their nodes are a conflict
 	// Blocks says whether other, being ahead of self, is in its way.
 	Blocks func(other, self Node) bool
+	// Announces makes a holder say in the directory's record that it holds, with
+	// one more committed request before it does: see Queue.Announced.
+	Announces bool
 }
+
+// A Bid is what one Acquire asks for.
+type Bid struct {
+	Keyword Keyword
+	Op      string // the operation's name in errors
+	Value   []byte // goes into the contender's node
+	Slots   int    // of a lock with slots
+	Try     bool   // do not wait
+}
+
+// mixed reports whether there are contenders that don't hold alone.
+func (r Recipe) mixed() bool {
+	return slices.ContainsFunc(r.Keywords, func(k Keyword) bool { return !k.Alone })
+}
+
+// alone returns the keyword of ours whose contenders hold alone, if there is one:
+// theirs are the names that are computed.
+func (r Recipe) alone() (Keyword, bool) {
+	i := slices.IndexFunc(r.Keywords, func(k Keyword) bool { return k.Alone })
+	if i < 0 {
+		return Keyword{}, false
+	}
+	return r.Keywords[i], true
+}
+
+// lists reports whether to list a directory with so many children straight away,
+// rather than to look first for one contender by its computed name: where names
+// can't be computed, or mostly will not be right and the list is short.
+func (r Recipe) lists(children int32) bool {
+	_, computable := r.alone()
+	return !computable || r.mixed() && children <= shortList
+}
+
+// shortList is a list that costs about as much as a few reads.
+const shortList = 32
 
 // A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
 // for concurrent use, and every Acquire is a contender of its own.
@@ -34,14 +74,16 @@ type Queue struct {
 	recipe   Recipe
 	settings recipes.Settings
 
-	mu  sync.Mutex
-	dir directory
+	mu   sync.Mutex
+	dir  directory
+	size sizing
 }
 
 // A directory is what was last seen of the lock directory.
 type directory struct {
 	czxid int64 // 0: unknown
 	next  int64 // a lower bound of the next sequence number
+	odd   int64 // children of no concern to us, when it was last listed
 }
 
 // New checks its arguments. Nothing is sent.
@@ -69,20 +111,33 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if try {
 		op = "trylock"
 	}
+	return q.Bid(ctx, Bid{Keyword: k, Op: op, Try: try})
+}
+
+// Bid is Acquire in full.
+func (q *Queue) Bid(ctx context.Context, b Bid) (*recipes.Grant, error) {
 	if ctx.Err() != nil {
-		return nil, q.fail(op, context.Cause(ctx))
+		return nil, q.fail(b.Op, context.Cause(ctx))
 	}
-	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
-		return g, q.fail(op, err)
+	if g, err := q.under(ctx, b.Keyword); g != nil || err != nil {
+		return g, q.fail(b.Op, err)
 	}
+	return q.acquire(ctx, b)
+}
+
+func (q *Queue) acquire(ctx context.Context, b Bid) (*recipes.Grant, error) {
+	op := b.Op
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, k, try)
+		g, err := q.contend(ctx, life, b)
 		if err == nil {
 			return g, nil
+		}
+		if errors.Is(err, errYielded) {
+			continue
 		}
 		lost := life.Err() != nil && ctx.Err() == nil || errors.Is(err, errPlaceLost)
 		if !lost || q.settings.FailOnLoss || errors.Is(life.Err(), session.ErrClosed) {
@@ -92,27 +147,43 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	}
 }
 
-// errPlaceLost: the own node is gone although the session lives.
-var errPlaceLost = errors.New("contender's node was removed")
+// errPlaceLost: the own node is gone although the session lives. errPlaceTaken:
+// and somebody else's stands there now, which is not ours to remove.
+var (
+	errPlaceLost  = errors.New("contender's node was removed")
+	errPlaceTaken = fmt.Errorf("%w and replaced", errPlaceLost)
+)
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
-	if try {
-		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *recipes.Grant, err error) {
+	if b.Try {
+		looksBusy := q.looksBusy
+		if q.sized() {
+			looksBusy = q.looksFull
+		}
+		if busy, err := looksBusy(ctx, life, b); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, k)
+	p, err := q.enqueue(ctx, life, b)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if g == nil {
+		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, try); err != nil {
+	if err := p.waitTurn(ctx, b.Try); err != nil {
 		return nil, err
+	}
+	if err := p.giveWay(ctx, b.Try); err != nil {
+		return nil, err
+	}
+	if q.sized() {
+		if err := p.waitRoom(ctx, b.Try); err != nil {
+			return nil, err
+		}
 	}
 	return p.take(ctx)
 }
@@ -126,7 +197,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, b Bid) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -138,55 +209,79 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if err != nil {
 		return false, err
 	}
-	q.saw(stat)
+	q.note(stat)
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, k.Text), r.Released+1)
-	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
-		return holder != nil, err
+	if !q.recipe.lists(stat.NumChildren) {
+		alone, _ := q.recipe.alone()
+		next := nameAt(prefix(stat.Czxid, alone.Text), r.in(stat.Czxid).Released+1)
+		if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
+			return holder != nil, err
+		}
 	}
-	nodes, err := q.nodes(ctx, life)
-	return len(nodes) > 0, err
+	nodes, _, err := q.nodes(ctx, life)
+	last := Node{Kind: b.Keyword.Kind, Alone: b.Keyword.Alone, Seq: math.MaxInt64}
+	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
-// nodes lists the contenders, in no order. A missing directory has none.
-func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
+// nodes lists the contenders, in no order, with the directory's stat at that
+// moment. A missing directory has none.
+func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat, error) {
 	names, stat, err := life.Children(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil, new(zk.Stat), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	q.saw(stat)
+	q.note(stat)
 	var nodes []Node
+	odd := 0
 	for _, name := range names {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
-			return nil, recipes.ErrConflict
+			q.forget() // so that the next one looks, too, before it writes
+			return nil, nil, recipes.ErrConflict
+		} else if name != keeper {
+			odd++
 		}
 	}
-	return nodes, nil
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.dir.czxid == stat.Czxid {
+		q.dir.odd = int64(odd)
+	}
+	return nodes, stat, nil
 }
 
 // checkRecord reads a directory's data and makes sure that the path is ours to
 // use.
 func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, _ := parseRecord(data)
+	r, ours := parseRecord(data)
+	if !ours && q.sized() {
+		return r, errForeignData
+	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
 	}
 	return r, nil
 }
 
-// saw remembers what a stat of the directory tells. The server shows, in 32 bits,
+// note remembers what a stat of the directory tells. The server shows, in 32 bits,
 // twice the number of creations less the number of children.
-func (q *Queue) saw(stat *zk.Stat) {
+func (q *Queue) note(stat *zk.Stat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dir = directory{czxid: stat.Czxid, next: int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)}
+	if q.dir.czxid != stat.Czxid {
+		q.dir = directory{czxid: stat.Czxid}
+	}
+	q.dir.next = nextSeq(stat)
+}
+
+func nextSeq(stat *zk.Stat) int64 {
+	return int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)
 }
 
 func (q *Queue) forget() {
@@ -203,16 +298,37 @@ func (q *Queue) known() directory {
 
 // A ticket is what a contender's node says about it.
 type ticket struct {
-	ID    string `json:"id"` // unique: the node is known by it if the create's answer is lost
-	Owner string `json:"owner"`
+	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
+	Owner string        `json:"owner"`
+	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
+	Value []byte        `json:"value,omitempty"`
+	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
+	// writes them.
+	Permits int    `json:"permits,omitempty"`
+	Slots   string `json:"slots,omitempty"`
 }
 
-func (q *Queue) ticket() []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner})
+func (q *Queue) ticket(b Bid) ticket {
+	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Value: b.Value, Permits: b.Slots}
+}
+
+func (t ticket) encode() []byte {
+	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // two strings
+		panic(err) // strings, bytes and numbers
 	}
 	return data
+}
+
+// parseTicket takes what it does not know for the text of another library.
+func parseTicket(data []byte) (t ticket) {
+	if json.Unmarshal(data, &t) == nil && t.ID != "" {
+		return t
+	}
+	if !utf8.Valid(data) {
+		return ticket{}
+	}
+	return ticket{Owner: string(data)} // another library's
 }
 
 // Contenders lists holder and waiters in queue order, with one read for each.
@@ -221,7 +337,7 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
-	nodes, err := q.nodes(ctx, life)
+	nodes, _, err := q.nodes(ctx, life)
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
@@ -247,7 +363,8 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 		if c == nil {
 			continue // gone since
 		}
-		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		c.Holding = len(c.Slots) > 0 ||
+			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
 		before = append(before, nodes[i])
 		out = append(out, *c)
 	}
@@ -262,16 +379,17 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	if err != nil {
 		return nil, err
 	}
-	var t ticket
-	if json.Unmarshal(data, &t) != nil && utf8.Valid(data) {
-		t.Owner = string(data) // another library's
-	}
+	t := parseTicket(data)
+	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,
-		Token: recipes.Token(stat.Czxid),
+		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
 		Since: time.UnixMilli(stat.Ctime),
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
 		ID:    n.Name,
+
+		Permits: t.Permits,
+		Slots:   granted,
 	}, nil
 }

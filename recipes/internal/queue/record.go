@@ -8,23 +8,41 @@ import (
 )
 
 // A record is what a lock directory's data says. It is text, so that people can
-// read it: "lockkeeper mutex released=41".
+// read it: "lockkeeper mutex dir=3201 released=41". The numbers count only in the
+// directory that they were written for: a copy of it begins anew.
 //
 // It is written by one contender at a time, the one that holds or is first in
 // line, in transactions that fail if its node is gone.
 type record struct {
 	Recipe   string // "" in a directory that somebody else made
+	Dir      int64  // czxid of the directory whose numbers these are; 0: there are none
 	Released int64  // sequence number of the last holder that released; -1: none
+	// Those two matter where holders announce themselves.
+	Leader int64 // sequence number of the holder that said so; nobody: none
+	Heir   int64 // sequence number of the one that shall be next, if it is there
 	// Those below matter for a lock delay.
 	Holder int64         // sequence number of the holder that asked for a delay; -1: none
 	Delay  time.Duration // how long to keep closed if it died
 	Died   bool          // its death was noticed
 	Since  int64         // when, in ms of the server's clock; 0: when this was written
+	// A lock with slots has its size here, for any directory, and who was admitted.
+	// Released is then the last one who was: see slots.go.
+	Size  int    // 0: none
+	Seats string // as encodeSeats writes them
 }
 
 const recordMark = "lockkeeper"
 
-func newRecord(recipe string) record { return record{Recipe: recipe, Released: -1, Holder: -1} }
+// maxDelay is the most that recipes.LockDelay takes: whatever the record says,
+// nobody waits longer.
+const maxDelay = 24 * time.Hour
+
+// nobody stands for a sequence number where there is none.
+const nobody = -1
+
+func newRecord(recipe string) record {
+	return record{Recipe: recipe, Released: nobody, Leader: nobody, Heir: nobody, Holder: nobody}
+}
 
 // parseRecord reads the data of a directory. ours is false for data that
 // somebody else put there, which must not be overwritten. Words that it doesn't
@@ -41,17 +59,29 @@ func parseRecord(data []byte) (r record, ours bool) {
 	r.Recipe = words[1]
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
+		if key == "slots" {
+			r.Seats = value
+			continue
+		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if key != "died" && (err != nil || n < 0) {
 			continue
 		}
 		switch key {
-		case "released":
+		case "dir":
+			r.Dir = n
+		case "released", "admitted":
 			r.Released = n
+		case "size":
+			r.Size = int(n)
+		case "leader":
+			r.Leader = n
+		case "heir":
+			r.Heir = n
 		case "holder":
 			r.Holder = n
 		case "delay":
-			r.Delay = time.Duration(n) * time.Millisecond
+			r.Delay = time.Duration(min(n, maxDelay.Milliseconds())) * time.Millisecond
 		case "died":
 			r.Died = true
 		case "since":
@@ -64,8 +94,27 @@ func parseRecord(data []byte) (r record, ours bool) {
 func (r record) encode() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", recordMark, r.Recipe)
+	if r.Dir > 0 {
+		fmt.Fprintf(&b, " dir=%d", r.Dir)
+	}
+	if r.Size > 0 {
+		fmt.Fprintf(&b, " size=%d", r.Size)
+	}
 	if r.Released >= 0 {
-		fmt.Fprintf(&b, " released=%d", r.Released)
+		word := "released"
+		if r.Size > 0 {
+			word = "admitted"
+		}
+		fmt.Fprintf(&b, " %s=%d", word, r.Released)
+	}
+	if r.Seats != "" {
+		fmt.Fprintf(&b, " slots=%s", r.Seats)
+	}
+	if r.Leader >= 0 {
+		fmt.Fprintf(&b, " leader=%d", r.Leader)
+	}
+	if r.Heir >= 0 {
+		fmt.Fprintf(&b, " heir=%d", r.Heir)
 	}
 	if r.Holder >= 0 {
 		fmt.Fprintf(&b, " holder=%d delay=%d", r.Holder, r.Delay.Milliseconds())
@@ -77,6 +126,16 @@ func (r record) encode() []byte {
 		fmt.Fprintf(&b, " since=%d", r.Since)
 	}
 	return []byte(b.String())
+}
+
+// in returns what r says in the directory with this czxid.
+func (r record) in(czxid int64) record {
+	if r.Dir == czxid {
+		return r
+	}
+	n := newRecord(r.Recipe)
+	n.Dir, n.Size = czxid, r.Size
+	return n
 }
 
 // died reports whether a holder that asked for a lock delay left without a

@@ -12,128 +12,200 @@ import (
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
-// missesBeforeList is how many remembered contenders may turn out to be gone, one
-// read each, before the directory is listed again.
-const missesBeforeList = 3
+const (
+	// missesBeforeList is how many remembered contenders may turn out to be gone,
+	// one read each, before the directory is listed again. It doubles each time:
+	// whoever is behind n others lists log n times, whatever the order in which
+	// they leave.
+	missesBeforeList = 3
 
-// waitTurn returns nil once nobody is in the way and no lock delay runs. It does
-// what decide says until then.
+	// guardAfter is how long a contender waits before it also watches its own
+	// node. A watch means an event when the node is deleted, and short waits
+	// shall not pay for that.
+	guardAfter = 5 * time.Second
+
+	// pollEvery, and up to as much again, is when a wait looks again although
+	// nothing has happened: an event that got lost must not mean a wait without
+	// end.
+	pollEvery = 30 * time.Second
+)
+
+// waitTurn returns nil once nobody is in the way, no lock delay runs, and the own
+// node was seen to be there. It does what decide says until then.
 func (p *place) waitTurn(ctx context.Context, try bool) error {
-	v := newView(p.node, p.record.Released, p.q.recipe.Blocks)
-	fresh := true // the record is newer than the last node found gone
-	misses := 0
+	v := newView(p.node, -1, p.q.recipe.Blocks)
+	v.mixed = p.q.recipe.mixed()
+	p.believe(&v)
+	if p.written.NumChildren == 1 && p.written.Pzxid == p.own.Czxid {
+		v.listed = true // our creation was the last change, and we are the only one
+	} else if v.mixed && p.q.recipe.lists(p.written.NumChildren) {
+		v.blind = true
+	}
+	fresh := true  // nothing that was in the way has gone since the own node and the record were seen
+	stale := false // what went may have said more in the record
+	misses, limit := 0, missesBeforeList
 	for {
-		if !fresh {
-			if err := p.readRecord(ctx); err != nil {
-				return p.orLost(err)
+		step, ahead := decide(v)
+		if stale || step == grant && !fresh {
+			if err := p.look(ctx); err != nil {
+				return err
 			}
-			v.released = max(v.released, p.record.Released)
-			fresh = true
+			p.believe(&v)
+			fresh, stale = true, false
+			continue
 		}
-		switch step, ahead := decide(v); step {
+		switch step {
 		case grant:
 			return p.sitOutDelay(ctx, try)
 
 		case list:
-			if err := p.list(ctx, &v); err != nil {
+			same, err := p.list(ctx, &v)
+			if err != nil {
 				return err
 			}
-			misses, fresh = 0, false
+			misses, fresh = 0, same
 
 		case watch:
 			if ahead.Name == "" {
-				ahead.Name = nameAt(p.prefix, ahead.Seq)
+				ahead = p.computed(ahead.Seq)
 			}
 			w, err := p.life.Watch(ctx, p.q.path+"/"+ahead.Name)
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
-				v.gone(ahead, p.seen(ahead))
-				fresh = false
-				if misses++; v.listed && misses >= missesBeforeList {
+				v.gone(ahead, p.saw.Name == ahead.Name)
+				fresh, stale = false, ahead.Alone
+				if misses++; v.listed && misses >= limit {
 					v.listed, v.blind = false, true
+					limit *= 2
 				}
+				continue
 			case err != nil:
 				return err
-			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Stat.Czxid:
-				v.gone(ahead, true) // the same number, but it came after us
-			case try:
+			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
+				v.notAhead(ahead) // the same number, but it came after us
+				continue
+			case p.q.sized() && wasAdmitted(w.Data):
+				v.released = max(v.released, ahead.Seq)
+				fresh = false
+				continue
+			case try && !p.q.sized():
 				return recipes.ErrBusy
-			default:
-				p.saw = ahead
-				if err := p.waitFor(ctx, w, ahead); err != nil {
-					return err
-				}
-				misses, fresh = 0, false
 			}
+			p.saw = ahead
+			wait := p.waitFor
+			if try {
+				wait = p.waitBriefly
+			}
+			gone, err := wait(ctx, w, ahead)
+			if err != nil {
+				return err
+			}
+			if gone {
+				v.gone(ahead, true)
+			}
+			misses, fresh, stale = 0, false, ahead.Alone
 		}
 	}
 }
 
-// seen reports whether n was there when it was last looked at.
-func (p *place) seen(n Node) bool { return p.saw.Name == n.Name }
+// computed returns one of ours that holds alone, by its number.
+func (p *place) computed(seq int64) Node {
+	k, _ := p.q.recipe.alone()
+	return Node{Name: nameAt(prefix(p.czxid, k.Text), seq), Kind: k.Kind, Seq: seq, Alone: true}
+}
 
-// list takes in who is in the directory now.
-func (p *place) list(ctx context.Context, v *view) error {
-	nodes, err := p.q.nodes(ctx, p.life)
+// believe takes in what the record says, unless there are more contenders than
+// numbers were given from ours on: then one of them may have ours, or an earlier
+// one, and only a list can tell.
+func (p *place) believe(v *view) {
+	if p.q.sized() { // those ahead who hold are still there, and the record decides
+		v.released = max(v.released, p.record.Released)
+		return
+	}
+	crowd := int64(p.written.NumChildren) - p.q.known().odd
+	if p.record.Holder >= 0 {
+		crowd-- // the keeper of the record
+	}
+	if p.record.Released >= v.goneFrom-1 && crowd > nextSeq(p.written)-p.node.Seq {
+		if !v.listed {
+			v.blind = true
+		}
+		return
+	}
+	v.released = max(v.released, p.record.Released)
+}
+
+// list takes in who is in the directory now. same says that the record is still
+// as we know it: then the list is also proof of the own node, and as good as a
+// look.
+func (p *place) list(ctx context.Context, v *view) (same bool, err error) {
+	nodes, stat, err := p.q.nodes(ctx, p.life)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !v.list(nodes) {
-		return errPlaceLost
+		return false, errPlaceLost
 	}
-	return nil
+	if stat.Czxid != p.czxid || stat.Version != p.written.Version {
+		return false, nil
+	}
+	p.written = stat
+	return true, nil
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
-// of consequence, and sees to it that the own node is still there.
-func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error {
-	poll := time.NewTimer(30*time.Second + rand.N(30*time.Second))
+// of consequence; gone is true if the node is known to be gone though nothing was
+// heard of it. In a longer wait it sees to it that the own node is still there.
+func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
+	guard := time.NewTimer(guardAfter)
+	defer guard.Stop()
+	poll := time.NewTimer(pollEvery + rand.N(pollEvery))
 	defer poll.Stop()
 	for {
+		var ownFired <-chan struct{}
+		if p.guard != nil {
+			ownFired = p.guard.Fired
+		}
 		select {
 		case <-w.Fired:
-			return p.checkOwn(ctx)
-		case <-p.own.Fired:
-			if err := p.checkOwn(ctx); err != nil {
-				return err
+			return false, nil
+		case <-guard.C:
+			if err := p.watchOwn(ctx); err != nil {
+				return false, err
+			}
+		case <-ownFired:
+			if err := p.watchOwn(ctx); err != nil {
+				return false, err
 			}
 		case <-poll.C:
-			// An event that got lost must not mean a wait without end.
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
-				return err
+				return err == nil, err
 			}
-			poll.Reset(30*time.Second + rand.N(30*time.Second))
+			if stat.Version != w.Stat.Version { // it was admitted
+				return false, nil
+			}
+			poll.Reset(pollEvery + rand.N(pollEvery))
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-p.life.Done():
-			return p.life.Err()
+			return false, p.life.Err()
 		}
 	}
 }
 
-// checkOwn looks at the own node again if its watch has fired.
-func (p *place) checkOwn(ctx context.Context) error {
-	select {
-	case <-p.own.Fired:
-	default:
-		return nil
-	}
+// watchOwn watches the own node, and fails if it is not there.
+func (p *place) watchOwn(ctx context.Context) error {
 	own, err := p.life.Watch(ctx, p.path())
-	if err != nil {
-		return p.orLost(err)
-	}
-	if own.Stat.EphemeralOwner != p.life.ID() || own.Stat.Czxid != p.own.Stat.Czxid {
-		return errPlaceLost
-	}
-	p.own = own
-	return nil
-}
-
-// orLost: without the directory or the own node, the place is lost.
-func (p *place) orLost(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if !p.isOwn(own.Stat) {
+		return errPlaceTaken
+	}
+	p.guard, p.own = own, own.Stat
+	return nil
 }

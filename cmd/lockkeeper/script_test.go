@@ -1,0 +1,181 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+// The scripts and the tests of loss need a shell and process groups.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// TestMain puts lockkeeper, and a command for it to run, into PATH.
+func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process takes a second longer to end
+	testscript.Main(m, map[string]func(){"lockkeeper": main, "child": child})
+}
+
+type serverKey struct{}
+
+func serverOf(ts *testscript.TestScript) *zktest.Server {
+	return *ts.Value(serverKey{}).(**zktest.Server)
+}
+
+// TestScript runs each script against a server of its own, in LOCKKEEPER_SERVERS.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			srv, err := zktest.New()
+			if err != nil {
+				return err
+			}
+			p := &srv
+			e.Defer(func() { (*p).Close() })
+			e.Values[serverKey{}] = p
+			e.Setenv(envServers, srv.Addr())
+			e.Setenv("GORACE", os.Getenv("GORACE"))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"code":   scriptCode,
+			"server": scriptServer,
+			"silent": scriptSilent,
+			"clean":  scriptClean,
+			"held":   scriptHeld,
+			"create": scriptCreate,
+			"expire": scriptExpire,
+		},
+	})
+}
+
+// code N COMMAND… runs a command that has to exit with code N.
+func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if want, err := strconv.Atoi(args[0]); err != nil || code != want {
+		ts.Fatalf("exit code %d, want %s\n%s", code, args[0], ts.ReadFile("stderr"))
+	}
+}
+
+// server MIN MAX starts another server in the place of the first, which grants
+// session timeouts between MIN and MAX.
+func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
+	least, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	most, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	srv, err := zktest.New(zktest.SessionTimeouts(least, most))
+	ts.Check(err)
+	p := ts.Value(serverKey{}).(**zktest.Server)
+	(*p).Close()
+	*p = srv
+	ts.Setenv(envServers, srv.Addr())
+}
+
+// silent checks that nothing was sent to the server.
+func scriptSilent(ts *testscript.TestScript, neg bool, args []string) {
+	var total int
+	ts.Check(serverOf(ts).WaitFor(context.Background(), func(v *zktest.View) bool {
+		total = v.Requests().Total()
+		return true
+	}))
+	if total != 0 {
+		ts.Fatalf("the server has had %d requests", total)
+	}
+}
+
+// clean PATH checks that nobody is left in the queue at PATH, and no session.
+func scriptClean(ts *testscript.TestScript, neg bool, args []string) {
+	srv := serverOf(ts)
+	if !srv.Exists(args[0]) {
+		ts.Fatalf("%s was never used", args[0])
+	}
+	if left := srv.Children(args[0]); len(left) > 0 {
+		ts.Fatalf("left in the queue: %q", left)
+	}
+	if left := srv.Sessions(); len(left) > 0 {
+		ts.Fatalf("sessions left open: %+v", left)
+	}
+}
+
+// held PATH [N] waits until N contenders (default 1) stand in the queue.
+func scriptHeld(ts *testscript.TestScript, neg bool, args []string) {
+	n := 1
+	if len(args) > 1 {
+		var err error
+		n, err = strconv.Atoi(args[1])
+		ts.Check(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	ts.Check(serverOf(ts).WaitFor(ctx, func(v *zktest.View) bool { return len(v.Children(args[0])) == n }))
+}
+
+// create PATH… makes nodes.
+func scriptCreate(ts *testscript.TestScript, neg bool, args []string) {
+	c, _, err := zk.Connect([]string{serverOf(ts).Addr()}, 10*time.Second, zk.WithLogInfo(false))
+	ts.Check(err)
+	defer c.Close()
+	for _, path := range args {
+		for i := range path {
+			if i > 0 && path[i] == '/' {
+				if _, err := c.Create(path[:i], nil, 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) {
+					ts.Check(err)
+				}
+			}
+		}
+		_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		ts.Check(err)
+	}
+}
+
+// expire ends all sessions.
+func scriptExpire(ts *testscript.TestScript, neg bool, args []string) {
+	for _, s := range serverOf(ts).Sessions() {
+		ts.Check(serverOf(ts).Expire(s.ID))
+	}
+}
+
+// The documentation of the command is its help, word for word.
+func TestDocIsTheHelp(t *testing.T) {
+	var want strings.Builder
+	want.WriteString("// Command lockkeeper holds ZooKeeper locks for shell scripts and people.\n//\n")
+	for line := range strings.Lines(documentation()) {
+		line = strings.TrimRight(line, "\n")
+		if line != "" {
+			line = "\t" + line
+		}
+		want.WriteString("//" + line + "\n")
+	}
+	want.WriteString("package main\n")
+	if os.Getenv("UPDATE_DOC") != "" {
+		if err := os.WriteFile("doc.go", []byte(want.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want.String() {
+		t.Error("doc.go differs from the help: run UPDATE_DOC=1 go test -run TestDocIsTheHelp")
+	}
+}

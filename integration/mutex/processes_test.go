@@ -1,0 +1,61 @@
+package mutex_test
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/integration/ensemble"
+	"github.com/lockkeeper/lockkeeper/integration/witness"
+)
+
+func TestProcessesTakeTurns(t *testing.T) {
+	const processes, sessions, clients, cycles = 3, 3, 2, 25
+	e := ensemble.Three(t, ensemble.Options{})
+	path, w := lockPath(t, e), witness.New(t)
+	j := job{
+		Servers: e.Servers(), Path: path, Witness: w.Addr(), Timeout: 30 * time.Second,
+		Sessions: sessions, Clients: clients, Cycles: cycles,
+	}
+	start := time.Now()
+	var workers []*exec.Cmd
+	for range processes {
+		workers = append(workers, startWorker(t, j))
+	}
+	for _, cmd := range workers {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("worker: %v", err)
+		}
+	}
+	const want = processes * sessions * clients * cycles
+	if w.Uses() != want {
+		t.Errorf("the lock was had %d times, want %d", w.Uses(), want)
+	}
+	t.Logf("%d cycles of %d clients in %v", want, processes*sessions*clients, time.Since(start))
+}
+
+func TestHoldersProcessKilled(t *testing.T) {
+	e := ensemble.Single(t, ensemble.Options{})
+	path, w := lockPath(t, e), witness.New(t)
+	m := newMutex(t, open(t, 10*time.Second, e.Servers()...), path)
+	entered := w.Entered()
+	holder := startWorker(t, job{
+		Servers: e.Servers(), Path: path, Witness: w.Addr(), Timeout: 2 * time.Second,
+		Sessions: 1, Clients: 1, Cycles: 1, Keep: true,
+	})
+	<-entered
+	waiter := lockLater(t, m)
+	queued(t, m, 2)
+	holder.Process.Kill()
+	holder.Wait()
+	start := time.Now()
+	g := waiter.get(t)
+	t.Logf("process killed: next grant after %v", time.Since(start))
+	v, err := witness.Visit(w.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	v.Enter(g.Token()) // which the witness compares with the dead holder's
+	release(t, g)
+}
