@@ -190,7 +190,7 @@ func TestReplyOfCreateInTheRootLost(t *testing.T) {
 
 // case 5: cancelled at any moment, whatever is lost on the way.
 func TestCreateCancelledAtEveryStep(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			_, l := open(t, config(srv))
 			rnd := rand.New(rand.NewPCG(seed, 0))

@@ -18,7 +18,7 @@ import (
 
 // case 11
 func TestCloseRacesCreate(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			s, l := open(t, config(srv))
 			rnd := rand.New(rand.NewPCG(seed, 0))
@@ -44,7 +44,7 @@ func TestCloseRacesCreate(t *testing.T) {
 
 // case 10
 func TestRequestsOfALifeAreNeverMadeUnderTheNext(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(30) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			cfg := config(srv)
 			cfg.Servers = []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}

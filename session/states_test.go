@@ -26,7 +26,7 @@ func TestStatesYieldsEveryStateInOrder(t *testing.T) {
 			}
 		}()
 		want := []session.State{session.Connected}
-		for range 200 {
+		for range 80 {
 			_, lost := holdNew(t, l)
 			if err := srv.Expire(l.ID()); err != nil {
 				t.Fatal(err)

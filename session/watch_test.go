@@ -121,7 +121,7 @@ func TestEventsMissedDuringCuts(t *testing.T) {
 		for i := range others {
 			srv.Create(fmt.Sprint("/still-", i), nil)
 		}
-		for round := range 100 {
+		for round := range 60 {
 			path := fmt.Sprint("/p-", round)
 			srv.Create(path, nil)
 			w := watch(t, l, path)
@@ -172,7 +172,7 @@ func TestQuestionsRightAfterAReconnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, l := open(t, config(srv))
 		srv.Create("/p", nil)
-		for range 200 {
+		for range 100 {
 			w := watch(t, l, "/p")
 			srv.Cut(l.ID())
 			<-w.Fired
