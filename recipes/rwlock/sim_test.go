@@ -185,8 +185,7 @@ func (s *simulation) release(g *recipes.Grant) {
 }
 
 // harm does one thing that can go wrong. It never takes a session away from a
-// client that is well and may hold: that no client can know. Nor a node, but one
-// that waits for sure: the last.
+// client that is well, nor a node: that no client can know before others do.
 func (s *simulation) harm() {
 	id := s.sessions[s.number(len(s.sessions))].ID()
 	ops := []zktest.Op{zktest.OpCreate2, zktest.OpGetData, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync, zktest.OpExists}

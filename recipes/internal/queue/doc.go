@@ -16,6 +16,10 @@
 //     names listed, and what was listed is remembered: those ahead can only
 //     become fewer.
 //
+// Where contenders don't all exclude each other, as readers don't, the list that a
+// contender takes on arrival is what it goes by; see mixed.go. Who holds alone can
+// let others in under its own number, and go before them: share.go.
+//
 // From a name to a grant the files read: name.go, record.go (the directory's
 // data), decide.go (who may go, as a pure function), queue.go, enqueue.go and
 // wait.go (one contender's way), hold.go, delay.go. Locks with slots go on in
