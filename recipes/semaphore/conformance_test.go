@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"strconv"
 	"testing"
 
 	"github.com/lockkeeper/lockkeeper/internal/conformance"
@@ -13,23 +12,28 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	const size = 3
-	suite := conformance.Suite{Size: size, Lacks: map[conformance.Capability]string{
-		conformance.Delay: "to keep permits closed would stop those who hold them no more than the one that died",
-		conformance.All:   "a semaphore is not a recipes.Lockable",
-	}}
-	for n := 1; n <= size; n++ {
-		suite.Ways = append(suite.Ways, conformance.Way{Name: "Acquire" + strconv.Itoa(n), Takes: n})
+	suite := conformance.Suite{
+		Size: 3,
+		Ways: []conformance.Way{{Name: "Acquire", Takes: 1}, {Name: "AcquireN 2", Takes: 2}},
+		Lacks: map[conformance.Capability]string{
+			conformance.Delay: "a delay is for a resource that one uses at a time",
+		},
 	}
 	zkconformance.Run(t, suite, func(s *session.Session, path string, opts ...recipes.Option) (conformance.Lock, error) {
-		sem, err := semaphore.New(s, path, size, opts...)
-		l := conformance.Lock{Contenders: sem.Contenders}
-		for n := 1; n <= size; n++ {
-			l.Enter = append(l.Enter, conformance.Entry{
-				Acquire: func(ctx context.Context) (*recipes.Grant, error) { return sem.AcquireN(ctx, n) },
-				Try:     func(ctx context.Context) (*recipes.Grant, error) { return sem.TryAcquireN(ctx, n) },
-			})
+		sem, err := semaphore.New(s, path, suite.Size, opts...)
+		if err != nil {
+			return conformance.Lock{}, err
 		}
-		return l, err
+		two := func(acquire func(context.Context, int) (*recipes.Grant, error)) conformance.Acquire {
+			return func(ctx context.Context) (*recipes.Grant, error) { return acquire(ctx, 2) }
+		}
+		return conformance.Lock{
+			Enter: []conformance.Entry{
+				{Acquire: sem.Acquire, Try: sem.TryAcquire},
+				{Acquire: two(sem.AcquireN), Try: two(sem.TryAcquireN)},
+			},
+			Contenders: sem.Contenders,
+			Key:        sem.Permits(1).Key,
+		}, nil
 	})
 }

@@ -58,7 +58,12 @@ func TestDataOfThePath(t *testing.T) {
 		}
 		e.DeleteAll("/locks")
 		e.Create(locktest.Path, nil)
-		g := e.held(e.fresh(3), 1)
+		arrived, release := e.HoldRequest(zktest.OpCreate2, 1)
+		first := e.take(e.fresh(3), 1)
+		locktest.Await(e.Env, arrived) // it is about to queue
+		e.take(e.fresh(2), 1).Fails(time.Second, recipes.ErrConflict)
+		release()
+		g := first.Grant(time.Second)
 		e.take(e.fresh(2), 1).Fails(time.Second, recipes.ErrConflict)
 		e.Release(g)
 	})

@@ -167,5 +167,19 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error)
 	return s.q.Contenders(ctx)
 }
 
+// Permits returns the taking of n permits as a lock, for [recipes.All].
+func (s *Semaphore) Permits(n int) recipes.Lockable { return permits{s, n} }
+
+type permits struct {
+	s *Semaphore
+	n int
+}
+
+// Lock implements recipes.Lockable.
+func (p permits) Lock(ctx context.Context) (*recipes.Grant, error) { return p.s.AcquireN(ctx, p.n) }
+
+// Key implements recipes.Lockable.
+func (p permits) Key() string { return p.s.q.Key() }
+
 // Path returns the semaphore's path.
 func (s *Semaphore) Path() string { return s.q.Path() }
