@@ -109,12 +109,13 @@ func isCode(err error) bool {
 	return false
 }
 
-// Codes for which the client has no error of its own.
+// Codes that are looked at as numbers; most have no error in the client.
 const (
 	codeDataInconsistency = -3
 	codeConnectionLoss    = -4
 	codeUnimplemented     = -6
 	codeOperationTimeout  = -7
+	codeNoNode            = -101
 	codeRequestTimeout    = -122
 	codeThrottled         = -127
 )

@@ -237,6 +237,7 @@ func TestManyLookAtANodeThatHasGone(t *testing.T) {
 		}
 		<-arrived
 		synctest.Wait()
+		srv.Delay(time.Millisecond) // all of them look again before the second answer is there
 		release()
 		wg.Wait()
 		if n := srv.Requests().Of(zktest.OpGetData); n > 2 {

@@ -52,6 +52,7 @@ type wire struct {
 
 const (
 	opCreate       = 1
+	opExists       = 3
 	opGetData      = 4
 	opGetChildren2 = 12
 	opCreate2      = 15
@@ -181,10 +182,13 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch op {
-	case opGetData, opGetChildren2:
+	case opGetData, opGetChildren2, opExists:
 		key := watchKey{path: r.string()}
-		if op == opGetChildren2 {
+		switch op {
+		case opGetChildren2:
 			key.kind = watchChildren
+		case opExists:
+			key.kind = watchPresence
 		}
 		if r.err == nil && w.life.watches.wants(key) {
 			send = bytes.Clone(frame) // the client's buffer is not ours to change
@@ -223,6 +227,7 @@ func (w *wire) noteReply(body []byte) error {
 		}
 		if event != eventChildren {
 			w.fire(watchKey{path, watchData})
+			w.fire(watchKey{path, watchPresence})
 		}
 		if event == eventChildren || event == eventDeleted {
 			w.fire(watchKey{path, watchChildren})
@@ -237,7 +242,7 @@ func (w *wire) noteReply(body []byte) error {
 	defer w.mu.Unlock()
 	if key, ok := w.asked[xid]; ok {
 		delete(w.asked, xid)
-		if code == 0 {
+		if code == 0 || code == codeNoNode && key.kind == watchPresence {
 			w.armed[key] = struct{}{}
 		}
 	}

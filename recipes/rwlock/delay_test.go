@@ -36,7 +36,7 @@ func TestWriterWithLockDelayDies(t *testing.T) {
 					if waiting {
 						arrive()
 					}
-					time.Sleep(time.Hour)
+					time.Sleep(5 * time.Minute)
 					died := time.Now()
 					if expired {
 						e.Expire(s.ID())

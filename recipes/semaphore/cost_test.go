@@ -18,7 +18,7 @@ func TestHandOverCostsTheSameForAnyNumberOfWaiters(t *testing.T) {
 	type cost struct{ requests, bytes, events float64 }
 	const size = 4
 	costs := map[int]cost{}
-	for _, n := range []int{16, 128, 600} {
+	for _, n := range []int{16, 128, 400} {
 		run(t, func(e env) {
 			sems := make([]*semaphore.Semaphore, 8)
 			for i := range sems {

@@ -32,7 +32,7 @@ func (q *Queue) AcquireN(ctx context.Context, k Keyword, n int, try bool) (*reci
 	if g != nil || err != nil {
 		return g, q.fail(op, err)
 	}
-	return q.acquire(ctx, op, request{k, n, try})
+	return q.acquire(ctx, Bid{Keyword: k, Op: op, Slots: n, Try: try})
 }
 
 // wasAdmitted tells from a node's data whether its contender holds slots.
@@ -53,11 +53,11 @@ func (p *place) waitRoom(ctx context.Context, try bool) error {
 		if p.slots != nil {
 			break
 		}
-		v, slots := judge(p.record.Size, p.request.slots, h.taken())
+		v, slots := judge(p.record.Size, p.bid.Slots, h.taken())
 		unknown := h.unknown()
 		switch {
 		case v == tooMany:
-			return tooLarge(p.request.slots, p.record.Size)
+			return tooLarge(p.bid.Slots, p.record.Size)
 		case len(unknown) > 0 && p.written.NumChildren == 1: // the own node
 			for _, s := range unknown {
 				h.gone[s.Seq] = true

@@ -20,6 +20,7 @@ type place struct {
 	prefix string   // of the names of our keyword in this directory
 	czxid  int64    // of this directory
 	own    *zk.Stat // of the node: proof that it was there and ours
+	ticket ticket   // what is in it
 	guard  *session.Watch
 
 	record  record
@@ -27,15 +28,15 @@ type place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
-	request request
-	ticket  ticket
-	slots   []int // that it was admitted to
-	unsure  bool  // the record does not say who was admitted
+	bid    Bid
+	slots  []int // that it was admitted to
+	unsure bool  // the record does not say who was admitted
 
-	announced  bool            // the record says that we hold, with a lock delay
+	announced  bool            // the record says that we hold
 	announcing bool            // whether it does is not known
 	telling    <-chan struct{} // closed when that is known
 	shared     bool            // there may be others under our number; see share.go
+	left       bool            // the node is gone, or its removal is under way
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -49,9 +50,9 @@ const enqueueTries = 16
 var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
-func (q *Queue) enqueue(ctx context.Context, life *session.Life, req request) (*place, error) {
+func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*place, error) {
 	for range enqueueTries {
-		dir, err := q.directory(ctx, life, req.slots)
+		dir, err := q.directory(ctx, life, b.Slots)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, req request) (*
 			}
 			continue
 		}
-		p := &place{q: q, life: life, prefix: prefix(dir.czxid, req.keyword.Text), czxid: dir.czxid, request: req, ticket: q.ticket(req)}
+		p := &place{q: q, life: life, prefix: prefix(dir.czxid, b.Keyword.Text), czxid: dir.czxid, bid: b, ticket: q.ticket(b)}
 		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, p.ticket.encode())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
@@ -250,7 +251,7 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 	if err != nil {
 		return err
 	}
-	if err := p.q.agree(r, stat.Czxid, p.request.slots); err != nil {
+	if err := p.q.agree(r, stat.Czxid, p.bid.Slots); err != nil {
 		return err
 	}
 	_, p.ours = parseRecord(data)
@@ -262,7 +263,7 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 }
 
 // leave removes the node, in the background, until that is certain. One that has
-// announced a lock delay leaves as if it had held, so that it is not taken for a
+// announced that it holds leaves as if it had, so that it is not taken for a
 // holder that died.
 func (p *place) leave() {
 	if p.telling == nil {
@@ -272,7 +273,7 @@ func (p *place) leave() {
 	go func() { // ends with the answer or the life
 		<-p.telling
 		if p.announced {
-			p.remove(p.releaseOps())
+			p.remove(p.releaseOps(nobody))
 		} else {
 			p.remove(nil)
 		}

@@ -17,8 +17,10 @@ import (
 type hold struct {
 	p    *place
 	held *session.Hold
+	data *Writer // of the node
 
 	mu     sync.Mutex
+	heir   int64                             // sequence number of the successor that the holder named
 	lost   error                             // before there was a grant
 	revoke func(cause error, gone bool) bool // of the grant
 	over   bool                              // it is given up: nobody can share it any more
@@ -32,20 +34,27 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 // delays reports whether a lock delay follows if this one dies while it holds.
 func (p *place) delays() bool { return p.q.settings.LockDelay > 0 && p.node.Alone }
 
+// version is that of the node's data.
+func (p *place) version() int32 {
+	if p.own == nil {
+		return 0 // made by us just now
+	}
+	return p.own.Version
+}
+
 func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
-	delay := p.delays()
-	p.announcing = delay // for what Close does meanwhile
-	h := &hold{p: p}
+	p.announcing = p.q.recipe.Announces || p.delays() // for what Close does meanwhile
+	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.version())}
 	var err error
-	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
+	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody), h.lose)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, errPlaceLost
 	}
 	if err != nil {
 		return nil, err
 	}
-	if delay {
-		if err := p.announceDelay(ctx); err != nil {
+	if p.announcing {
+		if err := p.announceHold(ctx); err != nil {
 			h.held.Drop()
 			return nil, err
 		}
@@ -75,12 +84,12 @@ func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 // by which the next in line knows that the holder released, and that nobody is
 // left up to its number. Where the record has changed since we read it, somebody
 // else has put data there, and it is left.
-func (p *place) releaseOps() []any {
+func (p *place) releaseOps(heir int64) []any {
 	if !p.ours || !p.node.Alone || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
-	r.Dir, r.Released = p.written.Czxid, p.node.Seq
+	r.Dir, r.Released, r.Heir = p.written.Czxid, p.node.Seq, heir
 	if p.shared {
 		r.Released-- // others may be left under our number
 	}
@@ -89,7 +98,7 @@ func (p *place) releaseOps() []any {
 		version = -1
 	}
 	ops := []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
-	if p.record.Holder >= 0 || p.announcing {
+	if p.record.Holder >= 0 || p.announcing && p.q.settings.LockDelay > 0 {
 		ops = append(ops, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
 	}
 	return ops
@@ -97,7 +106,7 @@ func (p *place) releaseOps() []any {
 
 // lose is called by the session when the hold is lost.
 func (h *hold) lose(cause error, gone bool) {
-	cause = translate(cause)
+	cause = Translate(cause)
 	h.mu.Lock()
 	revoke := h.revoke
 	if revoke == nil {
@@ -126,7 +135,7 @@ func (h *hold) Verify(ctx context.Context) error {
 	err := h.held.Verify(ctx)
 	var se *session.Error
 	if errors.As(err, &se) {
-		return translate(se.Reason)
+		return Translate(se.Reason)
 	}
 	return err
 }
@@ -138,7 +147,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	h.held.Drop()
 	h.mu.Lock()
 	h.over = true
-	ops := h.p.releaseOps()
+	ops := h.p.releaseOps(h.heir)
 	h.mu.Unlock()
 	if cause != nil && h.p.delays() {
 		ops = nil
@@ -146,7 +155,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
 		if err != nil {
 			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
-			err = translate(err)
+			err = Translate(err)
 		}
 		done(err)
 	})

@@ -26,6 +26,18 @@ type Recipe struct {
 	Foreign  []Keyword // of other recipes: their nodes are a conflict
 	// Blocks says whether other, being ahead of self, is in its way.
 	Blocks func(other, self Node) bool
+	// Announces makes a holder say in the directory's record that it holds, with
+	// one more committed request before it does: see Queue.Announced.
+	Announces bool
+}
+
+// A Bid is what one Acquire asks for.
+type Bid struct {
+	Keyword Keyword
+	Op      string // the operation's name in errors
+	Value   []byte // goes into the contender's node
+	Slots   int    // of a lock with slots
+	Try     bool   // do not wait
 }
 
 // mixed reports whether there are contenders that don't hold alone.
@@ -99,31 +111,33 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if try {
 		op = "trylock"
 	}
+	return q.Bid(ctx, Bid{Keyword: k, Op: op, Try: try})
+}
+
+// Bid is Acquire in full.
+func (q *Queue) Bid(ctx context.Context, b Bid) (*recipes.Grant, error) {
 	if ctx.Err() != nil {
-		return nil, q.fail(op, context.Cause(ctx))
+		return nil, q.fail(b.Op, context.Cause(ctx))
 	}
-	if g, err := q.under(ctx, k); g != nil || err != nil {
-		return g, q.fail(op, err)
+	if g, err := q.under(ctx, b.Keyword); g != nil || err != nil {
+		return g, q.fail(b.Op, err)
 	}
-	return q.acquire(ctx, op, request{k, 0, try})
+	return q.acquire(ctx, b)
 }
 
-// A request is what a contender asks for.
-type request struct {
-	keyword Keyword
-	slots   int // of a lock with slots
-	try     bool
-}
-
-func (q *Queue) acquire(ctx context.Context, op string, req request) (*recipes.Grant, error) {
+func (q *Queue) acquire(ctx context.Context, b Bid) (*recipes.Grant, error) {
+	op := b.Op
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, req)
+		g, err := q.contend(ctx, life, b)
 		if err == nil {
 			return g, nil
+		}
+		if errors.Is(err, errYielded) {
+			continue
 		}
 		lost := life.Err() != nil && ctx.Err() == nil || errors.Is(err, errPlaceLost)
 		if !lost || q.settings.FailOnLoss || errors.Is(life.Err(), session.ErrClosed) {
@@ -141,30 +155,33 @@ var (
 )
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, req request) (g *recipes.Grant, err error) {
-	if req.try {
+func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *recipes.Grant, err error) {
+	if b.Try {
 		looksBusy := q.looksBusy
 		if q.sized() {
 			looksBusy = q.looksFull
 		}
-		if busy, err := looksBusy(ctx, life, req); busy || err != nil {
+		if busy, err := looksBusy(ctx, life, b); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, req)
+	p, err := q.enqueue(ctx, life, b)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if g == nil && !errors.Is(err, errPlaceTaken) {
+		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, req.try); err != nil {
+	if err := p.waitTurn(ctx, b.Try); err != nil {
+		return nil, err
+	}
+	if err := p.giveWay(ctx, b.Try); err != nil {
 		return nil, err
 	}
 	if q.sized() {
-		if err := p.waitRoom(ctx, req.try); err != nil {
+		if err := p.waitRoom(ctx, b.Try); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +197,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, req request) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, b Bid) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -204,7 +221,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, req request) 
 		}
 	}
 	nodes, _, err := q.nodes(ctx, life)
-	last := Node{Kind: req.keyword.Kind, Alone: req.keyword.Alone, Seq: math.MaxInt64}
+	last := Node{Kind: b.Keyword.Kind, Alone: b.Keyword.Alone, Seq: math.MaxInt64}
 	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
@@ -284,22 +301,34 @@ type ticket struct {
 	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
 	Owner string        `json:"owner"`
 	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
+	Value []byte        `json:"value,omitempty"`
 	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
 	// writes them.
 	Permits int    `json:"permits,omitempty"`
 	Slots   string `json:"slots,omitempty"`
 }
 
-func (q *Queue) ticket(req request) ticket {
-	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Permits: req.slots}
+func (q *Queue) ticket(b Bid) ticket {
+	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Value: b.Value, Permits: b.Slots}
 }
 
 func (t ticket) encode() []byte {
 	data, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // strings, bytes and numbers
 	}
 	return data
+}
+
+// parseTicket takes what it does not know for the text of another library.
+func parseTicket(data []byte) (t ticket) {
+	if json.Unmarshal(data, &t) == nil && t.ID != "" {
+		return t
+	}
+	if !utf8.Valid(data) {
+		return ticket{}
+	}
+	return ticket{Owner: string(data)} // another library's
 }
 
 // Contenders lists holder and waiters in queue order, with one read for each.
@@ -350,13 +379,7 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	if err != nil {
 		return nil, err
 	}
-	var t ticket
-	if json.Unmarshal(data, &t) != nil || t.ID == "" { // another library's
-		t.Owner = ""
-		if utf8.Valid(data) {
-			t.Owner = string(data)
-		}
-	}
+	t := parseTicket(data)
 	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,

@@ -17,6 +17,9 @@ type record struct {
 	Recipe   string // "" in a directory that somebody else made
 	Dir      int64  // czxid of the directory whose numbers these are; 0: there are none
 	Released int64  // sequence number of the last holder that released; -1: none
+	// Those two matter where holders announce themselves.
+	Leader int64 // sequence number of the holder that said so; nobody: none
+	Heir   int64 // sequence number of the one that shall be next, if it is there
 	// Those below matter for a lock delay.
 	Holder int64         // sequence number of the holder that asked for a delay; -1: none
 	Delay  time.Duration // how long to keep closed if it died
@@ -34,7 +37,12 @@ const recordMark = "lockkeeper"
 // nobody waits longer.
 const maxDelay = 24 * time.Hour
 
-func newRecord(recipe string) record { return record{Recipe: recipe, Released: -1, Holder: -1} }
+// nobody stands for a sequence number where there is none.
+const nobody = -1
+
+func newRecord(recipe string) record {
+	return record{Recipe: recipe, Released: nobody, Leader: nobody, Heir: nobody, Holder: nobody}
+}
 
 // parseRecord reads the data of a directory. ours is false for data that
 // somebody else put there, which must not be overwritten. Words that it doesn't
@@ -66,6 +74,10 @@ func parseRecord(data []byte) (r record, ours bool) {
 			r.Released = n
 		case "size":
 			r.Size = int(n)
+		case "leader":
+			r.Leader = n
+		case "heir":
+			r.Heir = n
 		case "holder":
 			r.Holder = n
 		case "delay":
@@ -97,6 +109,12 @@ func (r record) encode() []byte {
 	}
 	if r.Seats != "" {
 		fmt.Fprintf(&b, " slots=%s", r.Seats)
+	}
+	if r.Leader >= 0 {
+		fmt.Fprintf(&b, " leader=%d", r.Leader)
+	}
+	if r.Heir >= 0 {
+		fmt.Fprintf(&b, " heir=%d", r.Heir)
 	}
 	if r.Holder >= 0 {
 		fmt.Fprintf(&b, " holder=%d delay=%d", r.Holder, r.Delay.Milliseconds())

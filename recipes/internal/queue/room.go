@@ -24,7 +24,7 @@ const tryPatience = time.Second
 // waitBriefly waits for the contender ahead, if there is room for all who are
 // ahead and for this one: then it is only a matter of their taking it.
 func (p *place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
-	room, err := p.q.hasRoom(ctx, p.life, p.record, p.prefix, p.node.Seq, p.request.slots)
+	room, err := p.q.hasRoom(ctx, p.life, p.record, p.prefix, p.node.Seq, p.bid.Slots)
 	if !room || err != nil {
 		return false, cmpErr(err, recipes.ErrBusy)
 	}
@@ -35,7 +35,7 @@ func (p *place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) (
 
 // looksFull reports whether a request would have to wait, without writing
 // anything; while the queue follows its normal course, without listing it.
-func (q *Queue) looksFull(ctx context.Context, life *session.Life, req request) (bool, error) {
+func (q *Queue) looksFull(ctx context.Context, life *session.Life, b Bid) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -47,7 +47,7 @@ func (q *Queue) looksFull(ctx context.Context, life *session.Life, req request) 
 	if err != nil {
 		return false, err
 	}
-	if err := q.agree(r, stat.Czxid, req.slots); err != nil {
+	if err := q.agree(r, stat.Czxid, b.Slots); err != nil {
 		return false, err
 	}
 	q.note(stat)
@@ -58,24 +58,24 @@ func (q *Queue) looksFull(ctx context.Context, life *session.Life, req request) 
 	if err != nil {
 		return false, nil // the way to the grant says what is wrong
 	}
-	names := prefix(stat.Czxid, req.keyword.Text)
+	names := prefix(stat.Czxid, b.Keyword.Text)
 	if nextSeq(stat) <= r.Released+1 { // nobody has queued since the last was admitted
-		if v, _ := judge(r.Size, req.slots, seats); v == full {
+		if v, _ := judge(r.Size, b.Slots, seats); v == full {
 			live, err := q.present(ctx, life, seats, names, stat.NumChildren)
 			if err != nil {
 				return false, err
 			}
-			v, _ = judge(r.Size, req.slots, those(seats, live))
+			v, _ = judge(r.Size, b.Slots, those(seats, live))
 			return v == full, nil
 		}
 		return false, nil
 	}
-	if v, _ := judge(r.Size, min(r.Size, req.slots+1), seats); v == full {
+	if v, _ := judge(r.Size, min(r.Size, b.Slots+1), seats); v == full {
 		if first, err := life.Exists(ctx, q.path+"/"+nameAt(names, r.Released+1)); first != nil || err != nil {
 			return first != nil, err
 		}
 	}
-	room, err := q.hasRoom(ctx, life, r, names, math.MaxInt64, req.slots)
+	room, err := q.hasRoom(ctx, life, r, names, math.MaxInt64, b.Slots)
 	return !room, err
 }
 

@@ -122,7 +122,8 @@ func TestLargestRecordFitsIntoANode(t *testing.T) {
 	for i := range MaxSize {
 		seats = append(seats, seat{seqLimit - int64(i), []int{i}})
 	}
-	r := record{Recipe: "semaphore", Dir: 1 << 62, Size: MaxSize, Released: seqLimit, Holder: -1, Seats: encodeSeats(seats)}
+	r := newRecord("semaphore")
+	r.Dir, r.Size, r.Released, r.Seats = 1<<62, MaxSize, seqLimit, encodeSeats(seats)
 	if n := len(r.encode()); n > 1<<19 {
 		t.Errorf("%d bytes", n)
 	}
@@ -135,7 +136,8 @@ func TestLargestRecordFitsIntoANode(t *testing.T) {
 func TestRecordWithSize(t *testing.T) {
 	text := "lockkeeper semaphore dir=3201 size=3 admitted=41 slots=39:0;41:1-2"
 	r, ours := parseRecord([]byte(text))
-	want := record{Recipe: "semaphore", Dir: 3201, Size: 3, Released: 41, Holder: -1, Seats: "39:0;41:1-2"}
+	want := newRecord("semaphore")
+	want.Dir, want.Size, want.Released, want.Seats = 3201, 3, 41, "39:0;41:1-2"
 	if !ours || r != want || string(r.encode()) != text {
 		t.Errorf("%+v, %q", r, r.encode())
 	}
