@@ -451,3 +451,25 @@ func randomRounds(e *locktest.Env, seed uint64) {
 	synctest.Wait()
 	e.Empty()
 }
+
+// What Enter costs, as its documentation has it.
+func TestCostOfEntering(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s1, s2 := e.Open(), e.Open()
+		for round := range 2 { // the first makes the path, and proves that heartbeats are allowed
+			e.ResetCounts()
+			a := enter(e, double(e, s1, 2))
+			e.Queued(1)
+			first := e.Requests().Total()
+			e.ResetCounts()
+			b := enter(e, double(e, s2, 2))
+			e.Release(b.Pass(time.Second).Grant)
+			last := e.Requests().Total()
+			e.Release(a.Pass(time.Second).Grant)
+			t.Logf("first of a round %d requests, last %d with its release and the first's reading", first, last)
+			if round == 1 && (first > 4 || last > 9) {
+				t.Errorf("%d and %d requests", first, last)
+			}
+		}
+	})
+}

@@ -18,5 +18,6 @@
 //
 // From a name to a grant the files read: name.go, record.go (the directory's
 // data), decide.go (who may go, as a pure function), queue.go, enqueue.go and
-// wait.go (one contender's way), hold.go, delay.go.
+// wait.go (one contender's way), hold.go, delay.go; and for those who hold in
+// public, announced.go, value.go and heir.go.
 package queue
