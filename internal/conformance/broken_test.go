@@ -29,7 +29,7 @@ var broken = []struct {
 	{flaws{tryCountsWrong: true}, "mutex", "TryOnABusyLock", "waited in vain"},
 	{flaws{failedTryStays: true}, "mutex", "TryOnABusyLock", "in line: "},
 
-	{flaws{entryIsUnchecked: true}, "mutex", "ContextHasEndedOnEntry", "granted, want enough"},
+	{flaws{entryIsUnchecked: true}, "mutex", "ContextHasEndedOnEntry", ", want enough"},
 	{flaws{contextIsIgnored: true}, "mutex", "ContextEndsWhileWaiting", "waited in vain"},
 	{flaws{tieIsLeftToChance: true}, "mutex", "ContextEndsAsTheTurnComes", "granted"},
 	{flaws{contextBoundsTheHold: true}, "mutex", "ContextEndsAfterTheGrant", "the grant ended with the context of the call"},

@@ -77,7 +77,7 @@ func do(e *env, w int) {
 
 func doLosesTheLock(e *env, w int) {
 	c := e.Client()
-	err := recipes.Do(e.context(), e.on(c).Enter[w].Acquire, func(ctx context.Context, g *recipes.Grant) error {
+	err := recipes.Do(e.t.Context(), e.on(c).Enter[w].Acquire, func(ctx context.Context, g *recipes.Grant) error {
 		reason := c.Lose()
 		e.await(ctx.Done(), "the end of the function's context")
 		if cause := context.Cause(ctx); !errors.Is(cause, recipes.ErrRevoked) || !errors.Is(cause, reason) {

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"sync"
 	"time"
 
@@ -44,17 +45,27 @@ func (c *client) trust() time.Duration {
 	return c.s.lifetime / 4 // a margin for machines that are busy
 }
 
-// request is what each call to the server begins with: it waits while the client
-// is cut off.
+// request is what each call to the server begins with.
 func (c *client) request(ctx context.Context, l *life) error {
+	if err := c.reach(ctx, l); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	step := c.step
+	c.mu.Unlock()
+	if step != nil {
+		step()
+	}
+	return nil
+}
+
+// reach waits while the client is cut off.
+func (c *client) reach(ctx context.Context, l *life) error {
 	for {
 		c.mu.Lock()
-		step, isCut, mended := c.step, c.isCut, c.mended
+		isCut, mended := c.isCut, c.mended
 		c.mu.Unlock()
 		if !isCut {
-			if step != nil {
-				step()
-			}
 			return nil
 		}
 		done := ctx.Done()
@@ -224,4 +235,30 @@ func (c *client) Lock(name string, opts ...recipes.Option) (conformance.Lock, er
 		})
 	}
 	return l, nil
+}
+
+func (m *memory) contenders(ctx context.Context) ([]recipes.Contender, error) {
+	l, err := m.c.alive(ctx)
+	if err == nil {
+		err = m.c.request(ctx, l)
+	}
+	if err != nil {
+		return nil, m.fail("contenders", err)
+	}
+	s := m.c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []recipes.Contender
+	for i, e := range s.lines[m.name] {
+		c := recipes.Contender{
+			Owner: e.set.Owner, Token: e.token, Since: e.since, Kind: "lock", ID: fmt.Sprint(e.id),
+			Holding: e.granted || s.waitersSeemToHold && i == 1, Mine: e.life == l || s.allSeemMine,
+		}
+		if s.listIsBackward {
+			list = append([]recipes.Contender{c}, list...)
+		} else {
+			list = append(list, c)
+		}
+	}
+	return list, nil
 }

@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -98,6 +97,9 @@ func (m *memory) wait(ctx context.Context, e *entry) error {
 	case <-e.turn:
 		return nil
 	case <-e.gone:
+		if err := m.c.reach(ctx, e.life); err != nil {
+			return err
+		}
 		if isOver(e.life) {
 			return e.life.cause
 		}
@@ -176,7 +178,8 @@ func (h *hold) watch() {
 	select {
 	case <-h.ended:
 	case <-h.e.gone:
-		if !isOver(h.e.life) && !h.m.c.s.removalGoesUnseen {
+		heard := h.m.c.reach(context.Background(), h.e.life) == nil
+		if heard && !isOver(h.e.life) && !h.m.c.s.removalGoesUnseen {
 			// With the flaw, what is given up is whatever is first in line.
 			h.lose(recipes.ErrNodeDeleted, !h.m.c.s.lateReleaseHitsOthers)
 		}
@@ -269,30 +272,4 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 		<-left
 		done(nil)
 	}()
-}
-
-func (m *memory) contenders(ctx context.Context) ([]recipes.Contender, error) {
-	l, err := m.c.alive(ctx)
-	if err == nil {
-		err = m.c.request(ctx, l)
-	}
-	if err != nil {
-		return nil, m.fail("contenders", err)
-	}
-	s := m.c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []recipes.Contender
-	for i, e := range s.lines[m.name] {
-		c := recipes.Contender{
-			Owner: e.set.Owner, Token: e.token, Since: e.since, Kind: "lock", ID: fmt.Sprint(e.id),
-			Holding: e.granted || s.waitersSeemToHold && i == 1, Mine: e.life == l || s.allSeemMine,
-		}
-		if s.listIsBackward {
-			list = append([]recipes.Contender{c}, list...)
-		} else {
-			list = append(list, c)
-		}
-	}
-	return list, nil
 }

@@ -59,7 +59,7 @@ func TestBarrierIsSetAndRemoved(t *testing.T) {
 				}
 				waiting = append(waiting, wait(e, gate(e, w)))
 			}
-			time.Sleep(time.Hour)
+			time.Sleep(time.Minute)
 			e.Expire(s.ID())
 			e.Expire(setter.ID()) // it is nobody's
 			time.Sleep(time.Minute)

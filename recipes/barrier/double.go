@@ -70,7 +70,8 @@ func (r round) has(name string) bool {
 // If the session is lost while it waits, Enter comes again, as the last, unless the
 // option recipes.FailOnLoss was given.
 //
-// It takes five round trips, and two more for the last of a round. A member that waits watches the directory's data,
+// It takes three round trips, one of them committed by the quorum, and three more,
+// one committed, for the last of a round. A member that waits watches the directory's data,
 // which change once for each round; only the last ones to come list the names, once
 // when they come, and where the round before has not been left, once for each of
 // its members at most.
@@ -102,9 +103,6 @@ func (d *Double) Enter(ctx context.Context) (*Pass, error) {
 }
 
 func (d *Double) enter(ctx context.Context, life *session.Life) (*Pass, error) {
-	if err := d.agree(ctx, life); err != nil {
-		return nil, err
-	}
 	m, err := d.dir.Join(ctx, life, nil)
 	if err != nil {
 		return nil, err
@@ -118,35 +116,6 @@ func (d *Double) enter(ctx context.Context, life *session.Life) (*Pass, error) {
 		return nil, err
 	}
 	return &Pass{m.Grant(), d, r}, nil
-}
-
-// agree finds out before anything is made whether others use another size. That of
-// a directory that nobody is in counts no more.
-func (d *Double) agree(ctx context.Context, life *session.Life) error {
-	data, stat, err := life.Get(ctx, d.dir.Path)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && len(data) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r, err := d.check(data, stat)
-	if err == nil || r.Recipe != d.dir.Record.Recipe || stat.NumChildren > 0 {
-		return err
-	}
-	_, derr := life.Multi(ctx, &zk.DeleteRequest{Path: d.dir.Path, Version: stat.Version})
-	if derr == nil || errors.Is(derr, zk.ErrNoNode) || life.Err() != nil {
-		return life.Err()
-	}
-	return err
-}
-
-func (d *Double) check(data []byte, stat *zk.Stat) (member.Record, error) {
-	r, err := d.dir.Check(data, stat.Czxid)
-	if err == nil && r.Size != d.size {
-		err = fmt.Errorf("%w: its size is %d, not %d", recipes.ErrConflict, r.Size, d.size)
-	}
-	return r, err
 }
 
 // await returns when the round of m is let in.
@@ -167,7 +136,7 @@ func (d *Double) await(ctx context.Context, life *session.Life, m *member.Member
 		if err != nil {
 			return round{}, err
 		}
-		r, err := d.check(w.Data, w.Stat)
+		r, err := d.dir.Check(w.Data, w.Stat.Czxid)
 		if err != nil {
 			return round{}, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -353,11 +354,10 @@ func TestEnterIsInterruptedAtEachRequest(t *testing.T) {
 	}
 }
 
-// Members come, leave, give up and die at random. At no moment are members of two
-// rounds inside, each round is of the right size, and in the end nobody waits who
-// could go in.
+// Members come, leave, give up and die at random. At no moment is more than one
+// round inside, and in the end nobody waits who could go in.
 func TestRandomRounds(t *testing.T) {
-	for seed := range 8 {
+	for seed := range 3 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			locktest.Run(t, func(e *locktest.Env) { randomRounds(e, uint64(seed)) })
 		})
@@ -370,7 +370,26 @@ func randomRounds(e *locktest.Env, seed uint64) {
 	stop, stopNow := context.WithCancel(e.T.Context())
 	var wg sync.WaitGroup
 	var sessions []*session.Session
-	var passes, disturbed atomic.Int32
+	var passes atomic.Int32
+	var mu sync.Mutex
+	var inside []*barrier.Pass
+	saw := func(p *barrier.Pass) {
+		passes.Add(1)
+		there := map[recipes.Token]bool{} // on the server: what was expired on purpose is not
+		for _, name := range e.Children(locktest.Path) {
+			if stat, ok := e.Stat(locktest.Path + "/" + name); ok {
+				there[recipes.Token(stat.Czxid)] = true
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		inside = slices.DeleteFunc(append(inside, p), func(p *barrier.Pass) bool {
+			return p.Err() != nil || !there[p.Token()]
+		})
+		if len(inside) > size {
+			e.T.Errorf("%d inside", len(inside))
+		}
+	}
 	for i := range members {
 		s := e.Open()
 		sessions = append(sessions, s)
@@ -390,7 +409,7 @@ func randomRounds(e *locktest.Env, seed uint64) {
 					}
 					continue
 				}
-				passes.Add(1)
+				saw(p)
 				time.Sleep(time.Duration(mine.IntN(1000)) * time.Millisecond)
 				if err := p.Leave(stop); err != nil && stop.Err() == nil && !errors.Is(err, recipes.ErrRevoked) {
 					e.T.Errorf("Leave: %v", err)
@@ -404,7 +423,6 @@ func randomRounds(e *locktest.Env, seed uint64) {
 		switch r.IntN(6) {
 		case 0:
 			e.Expire(s.ID())
-			disturbed.Add(1)
 		case 1:
 			e.Cut(s.ID())
 		case 2:
@@ -432,4 +450,26 @@ func randomRounds(e *locktest.Env, seed uint64) {
 	}
 	synctest.Wait()
 	e.Empty()
+}
+
+// What Enter costs, as its documentation has it.
+func TestCostOfEntering(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s1, s2 := e.Open(), e.Open()
+		for round := range 2 { // the first makes the path, and proves that heartbeats are allowed
+			e.ResetCounts()
+			a := enter(e, double(e, s1, 2))
+			e.Queued(1)
+			first := e.Requests().Total()
+			e.ResetCounts()
+			b := enter(e, double(e, s2, 2))
+			e.Release(b.Pass(time.Second).Grant)
+			last := e.Requests().Total()
+			e.Release(a.Pass(time.Second).Grant)
+			t.Logf("first of a round %d requests, last %d with its release and the first's reading", first, last)
+			if round == 1 && (first > 4 || last > 9) {
+				t.Errorf("%d and %d requests", first, last)
+			}
+		}
+	})
 }

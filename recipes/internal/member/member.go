@@ -65,6 +65,8 @@ func (d *Dir) Check(data []byte, czxid int64) (Record, error) {
 		return r, fmt.Errorf("%w: somebody else's data is there", recipes.ErrConflict)
 	case r.Recipe != d.Record.Recipe:
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
+	case r.Size != d.Record.Size:
+		return r, fmt.Errorf("%w: its size is %d, not %d", recipes.ErrConflict, r.Size, d.Record.Size)
 	}
 	return r, nil
 }
@@ -147,7 +149,14 @@ func (d *Dir) make(ctx context.Context, life *session.Life) (*zk.Stat, error) {
 				return nil, err
 			}
 		default:
-			_, err := d.Check(data, stat.Czxid)
+			r, err := d.Check(data, stat.Czxid)
+			if err != nil && r.Recipe == d.Record.Recipe && stat.NumChildren == 0 {
+				// Nobody is there who could mind another size.
+				_, derr := life.Multi(ctx, &zk.DeleteRequest{Path: d.Path, Version: stat.Version})
+				if derr == nil || errors.Is(derr, zk.ErrNoNode) {
+					continue
+				}
+			}
 			return stat, err
 		}
 	}
