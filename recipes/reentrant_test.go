@@ -87,7 +87,7 @@ func TestDeadlockIsRefused(t *testing.T) {
 		want        error
 	}{
 		"same lock":              {ctx, "realm", path, recipes.ErrDeadlock},
-		"further down":           {context.WithValue(ctx, path, 1), "realm", path, recipes.ErrDeadlock},
+		"further down":           {context.WithValue(ctx, anyKey{}, 1), "realm", path, recipes.ErrDeadlock},
 		"another path":           {ctx, "realm", "/locks/y", nil},
 		"another realm":          {ctx, "elsewhere", path, nil},
 		"realm and path swapped": {ctx, path, "realm", nil},
@@ -157,3 +157,6 @@ func TestNestingRacesRelease(t *testing.T) {
 		}
 	}
 }
+
+// anyKey is a key of somebody else's.
+type anyKey struct{}
