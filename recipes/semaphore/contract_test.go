@@ -66,8 +66,17 @@ func TestContenders(t *testing.T) {
 		if h := c[1]; h.Owner != "us" || h.Holding || !h.Mine || h.Permits != 2 || h.Slots != nil || h.Since.IsZero() {
 			t.Errorf("%+v", h)
 		}
+		// Several hold at a time.
 		e.Release(b)
-		e.Release(w.Grant(time.Second))
+		g := w.Grant(time.Second)
+		h := e.held(s, 1)
+		e.take(e.fresh(3, recipes.FailOnLoss()), 1)
+		e.contenders(3)
+		if c, err := s.Contenders(e.T.Context()); err != nil || len(c) != 3 || !c[0].Holding || !c[1].Holding || c[2].Holding {
+			t.Errorf("%+v, %v", c, err)
+		}
+		e.Release(g)
+		e.Release(h)
 		if s.Path() != locktest.Path {
 			t.Error(s.Path())
 		}

@@ -121,3 +121,43 @@ func TestTryOfABusySemaphoreWritesNothing(t *testing.T) {
 		})
 	}
 }
+
+// It takes the weights of those who hold and of those who wait to see that there is
+// no room.
+func TestTryBehindALargeRequestWritesNothing(t *testing.T) {
+	for _, large := range []int{5, 6} {
+		run(t, func(e env) {
+			g := e.held(e.fresh(6), 2)
+			a := e.take(e.fresh(6), large)
+			e.contenders(2)
+			zxid, s := e.Zxid(), e.fresh(6)
+			zxid++ // the session
+			e.try(s, 1).Fails(time.Second, recipes.ErrBusy)
+			if e.Zxid() != zxid {
+				t.Errorf("%d asked for: it has written", large)
+			}
+			e.Release(g)
+			e.Release(a.Grant(time.Second))
+		})
+	}
+}
+
+// Others come in between the look and the queueing, and there is no room for them:
+// that is seen without waiting for them.
+func TestTryIsOvertaken(t *testing.T) {
+	run(t, func(e env) {
+		g := e.held(e.fresh(3), 1)
+		s := e.fresh(3)
+		e.Release(e.held(s, 1))
+		arrived, release := e.HoldRequest(zktest.OpCreate2, 1)
+		a := e.try(s, 1)
+		locktest.Await(e.Env, arrived)
+		large := e.take(e.fresh(3), 3)
+		e.contenders(2)
+		release()
+		a.Fails(100*time.Millisecond, recipes.ErrBusy)
+		e.contenders(2)
+		e.Release(g)
+		e.Release(large.Grant(time.Second))
+	})
+}
