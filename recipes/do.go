@@ -77,12 +77,17 @@ func All(ctx context.Context, locks ...Lockable) (*Grant, error) {
 		}
 	}
 	var parts []*Grant
+	defer func() { // also if a Lock panics
+		if len(parts) == len(order) {
+			return
+		}
+		for _, p := range slices.Backward(parts) {
+			p.Release(canceled(ctx)) // carried out in the background
+		}
+	}()
 	for _, l := range order {
 		g, err := l.Lock(ctx)
 		if err != nil {
-			for _, p := range slices.Backward(parts) {
-				p.Release(canceled(ctx)) // carried out in the background
-			}
 			return nil, err
 		}
 		parts = append(parts, g)

@@ -53,6 +53,17 @@ func (g *Grant) Parts() []*Grant {
 	return append([]*Grant(nil), g.parts...)
 }
 
+// Slots returns which slots of the lock the grant has, in ascending order: 0 to
+// N-1 of a semaphore with N permits. No two live grants of a lock have the same
+// slot, so that it can name a worker. A nested grant has those of the outer one.
+// It is nil for locks without slots, and for a grant of several locks.
+func (g *Grant) Slots() []int {
+	if h, ok := HoldOf(g).(interface{ Slots() []int }); ok {
+		return slices.Clone(h.Slots())
+	}
+	return nil
+}
+
 // Done is closed when the grant ends. A revocation closes it not later than the
 // end of the trust window, which is before the server can give the lock to
 // another, as long as this process is being scheduled.
@@ -89,13 +100,20 @@ func (g *Grant) Remaining() time.Duration {
 // no goroutine while it lives.
 func (g *Grant) Context(parent context.Context) context.Context {
 	g.check()
-	ctx := parent
-	for _, p := range g.Parts() {
-		ctx = context.WithValue(ctx, heldKey{p.tenure.realm, p.tenure.path}, p.tenure)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(g.mark(parent))
 	forget := g.ending.onEnd(func(err error) { cancel(err) })
 	context.AfterFunc(ctx, forget)
+	return ctx
+}
+
+// mark puts into ctx what is held.
+func (g *Grant) mark(ctx context.Context) context.Context {
+	if g.tenure != nil {
+		return g.tenure.mark(ctx)
+	}
+	for _, p := range g.parts {
+		ctx = p.mark(ctx)
+	}
 	return ctx
 }
 

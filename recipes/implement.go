@@ -49,13 +49,12 @@ func NewGrant(spec Spec) (g *Grant, revoke func(cause error, gone bool) bool) {
 	return g, t.revoke
 }
 
-// Nested looks in ctx for a live grant of the lock that realm and path name. It
-// returns nil, nil where there is none; a nested grant where set has
-// [Reentrant]; and ErrDeadlock otherwise. Recipes whose grants come in modes
-// look at [HeldMode] first.
-func Nested(ctx context.Context, set Settings, realm, path string) (*Grant, error) {
-	t := heldIn(ctx, realm, path)
-	if t == nil || !t.live() {
+// Nested looks in ctx for a live grant of the lock that realm and path name, in
+// one of the modes, or in any if none is given. It returns nil, nil where there is
+// none; a nested grant where set has [Reentrant]; and ErrDeadlock otherwise.
+func Nested(ctx context.Context, set Settings, realm, path string, modes ...string) (*Grant, error) {
+	t := heldIn(ctx, realm, path, modes)
+	if t == nil {
 		return nil, nil
 	}
 	if !set.Reentrant {
@@ -67,12 +66,24 @@ func Nested(ctx context.Context, set Settings, realm, path string) (*Grant, erro
 	return nil, nil // it ended just now
 }
 
-// HeldMode returns the mode of the live grant of that lock in ctx, or "".
+// HeldMode returns the mode of the live grant of that lock in ctx, or "". Where
+// there are several, as of a reader that was granted under a writer, it is that of
+// the innermost; see [HeldHold].
 func HeldMode(ctx context.Context, realm, path string) string {
-	if t := heldIn(ctx, realm, path); t != nil && t.live() {
+	if t := heldIn(ctx, realm, path, nil); t != nil {
 		return t.mode
 	}
 	return ""
+}
+
+// HeldHold returns what stands behind the live grant of that lock and mode in ctx,
+// with the grant's token; nil where there is none. It is how a recipe grants one
+// mode under another, as a read lock under the write lock.
+func HeldHold(ctx context.Context, realm, path, mode string) (Hold, Token) {
+	if t := heldIn(ctx, realm, path, []string{mode}); t != nil {
+		return t.hold, t.token
+	}
+	return nil, 0
 }
 
 // HoldOf returns what stands behind g, for packages that extend the grants of

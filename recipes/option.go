@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -22,7 +23,7 @@ type Option interface {
 // "host/pid".
 func Owner(name string) Option {
 	return optionFunc(func(s *Settings) error {
-		if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.ContainsFunc(name, isControl) {
+		if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.ContainsFunc(name, notPrintable) {
 			return fmt.Errorf("%w: Owner(%q): want 1 to 256 bytes of printable UTF-8", ErrInvalid, name)
 		}
 		s.Owner = name
@@ -30,7 +31,7 @@ func Owner(name string) Option {
 	})
 }
 
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+func notPrintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // OnRevoke has fn called when a grant of this lock is revoked: exactly once per
 // revoked grant, never after a release that came first, and not later than the

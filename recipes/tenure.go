@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -131,7 +132,28 @@ func (g *Grant) finish(err error) {
 
 type heldKey struct{ realm, path string }
 
-func heldIn(ctx context.Context, realm, path string) *tenure {
-	t, _ := ctx.Value(heldKey{realm, path}).(*tenure)
-	return t
+// A held is what a context says of one lock: whose it is, and what the context
+// says beside, where a call chain holds it in several modes.
+type held struct {
+	t     *tenure
+	outer *held
+}
+
+// mark returns ctx with t in it.
+func (t *tenure) mark(ctx context.Context) context.Context {
+	key := heldKey{t.realm, t.path}
+	outer, _ := ctx.Value(key).(*held)
+	return context.WithValue(ctx, key, &held{t, outer})
+}
+
+// heldIn returns the innermost live tenure in one of the modes, or in any if there
+// are none.
+func heldIn(ctx context.Context, realm, path string, modes []string) *tenure {
+	h, _ := ctx.Value(heldKey{realm, path}).(*held)
+	for ; h != nil; h = h.outer {
+		if (len(modes) == 0 || slices.Contains(modes, h.t.mode)) && h.t.live() {
+			return h.t
+		}
+	}
+	return nil
 }

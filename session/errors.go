@@ -87,7 +87,7 @@ func classify(err error) outcome {
 		return unknown
 	case code == codeThrottled:
 		return notSent
-	case code == codeConnectionLoss || code == codeOperationTimeout || code >= codeDataInconsistency:
+	case code == codeConnectionLoss || code == codeOperationTimeout || code == codeRequestTimeout || code >= codeDataInconsistency:
 		return unknown
 	default:
 		return answered
@@ -116,6 +116,7 @@ const (
 	codeUnimplemented     = -6
 	codeOperationTimeout  = -7
 	codeNoNode            = -101
+	codeRequestTimeout    = -122
 	codeThrottled         = -127
 )
 

@@ -45,7 +45,7 @@ func (l *Life) watch(ctx context.Context, key watchKey) (*Watch, error) {
 	fail := func(reason error) (*Watch, error) {
 		return nil, &Error{Op: "watch", Path: l.cut(key.path), Reason: reason}
 	}
-	for {
+	for older := true; ; older = false {
 		if ctx.Err() != nil {
 			return fail(context.Cause(ctx))
 		}
@@ -70,8 +70,8 @@ func (l *Life) watch(ctx context.Context, key watchKey) (*Watch, error) {
 		if ctx.Err() != nil {
 			return fail(context.Cause(ctx))
 		}
-		if !mine && (a.err != nil || isClosed(a.fired)) {
-			continue // somebody else's question may be older than ours
+		if !mine && older && (a.err != nil || isClosed(a.fired)) {
+			continue // somebody else's question may be older than ours; the next one is not
 		}
 		if a.err != nil {
 			return nil, a.err

@@ -121,7 +121,7 @@ func TestEventsMissedDuringCuts(t *testing.T) {
 		for i := range others {
 			srv.Create(fmt.Sprint("/still-", i), nil)
 		}
-		for round := range 100 {
+		for round := range 60 {
 			path := fmt.Sprint("/p-", round)
 			srv.Create(path, nil)
 			w := watch(t, l, path)
@@ -166,6 +166,24 @@ func TestEventsMissedDuringCuts(t *testing.T) {
 	})
 }
 
+// case 23: questions that wait for the connection are the first on a new one, and
+// must not meet the client's look at the watches that it has.
+func TestQuestionsRightAfterAReconnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, l := open(t, config(srv))
+		srv.Create("/p", nil)
+		for range 100 {
+			w := watch(t, l, "/p")
+			srv.Cut(l.ID())
+			<-w.Fired
+		}
+		watch(t, l, "/p") // connected again
+		if n := srv.Requests().Of(zktest.OpSetWatches); n != 0 {
+			t.Errorf("the client set its watches anew %d times", n)
+		}
+	})
+}
+
 // A cut while the question is under way: it is asked again.
 func TestReplyOfWatchLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -197,6 +215,33 @@ func TestWatchesOfALifeThatEnds(t *testing.T) {
 		}
 		if !fired(w) {
 			t.Error("a watch outlived its session")
+		}
+	})
+}
+
+// Many who look at once at a node that has just gone share two questions: those
+// who came while the first was under way need an answer that is not older than
+// they are, and that is one for all of them.
+func TestManyLookAtANodeThatHasGone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, l := open(t, config(srv))
+		srv.ResetCounts()
+		arrived, release := srv.HoldRequest(zktest.OpGetData, 1)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if _, err := l.Watch(t.Context(), "/gone"); !errors.Is(err, zk.ErrNoNode) {
+					t.Error(err)
+				}
+			})
+		}
+		<-arrived
+		synctest.Wait()
+		srv.Delay(time.Millisecond) // all of them look again before the second answer is there
+		release()
+		wg.Wait()
+		if n := srv.Requests().Of(zktest.OpGetData); n > 2 {
+			t.Errorf("%d requests", n)
 		}
 	})
 }

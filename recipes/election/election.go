@@ -41,7 +41,7 @@ type Election struct {
 	value []byte
 }
 
-var candidate = queue.Keyword{Text: "candidate-", Kind: "candidate"}
+var candidate = queue.Keyword{Text: "candidate-", Kind: "candidate", Alone: true}
 
 var recipe = queue.Recipe{
 	Name:     "election",

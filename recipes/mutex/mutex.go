@@ -20,13 +20,13 @@ import (
 // Lock made with extra_lock_patterns=["lock-"].
 type Mutex struct{ q *queue.Queue }
 
-var contender = queue.Keyword{Text: "lock-", Kind: "lock"}
+var contender = queue.Keyword{Text: "lock-", Kind: "lock", Alone: true}
 
 var recipe = queue.Recipe{
 	Name: "mutex",
 	Keywords: []queue.Keyword{
 		contender,
-		{Text: "__lock__", Kind: "lock"}, // kazoo's
+		{Text: "__lock__", Kind: "lock", Alone: true}, // kazoo's
 	},
 	Foreign: []queue.Keyword{{Text: "__READ__"}, {Text: "__WRIT__"}},
 	Blocks:  func(other, self queue.Node) bool { return true },

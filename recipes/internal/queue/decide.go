@@ -9,14 +9,21 @@ import (
 // stays true: numbers are given in order and never again, so those ahead can only
 // become fewer.
 type view struct {
-	self Node
-	rule func(other, self Node) bool // whether other, being ahead, is in the way
+	self  Node
+	rule  func(other, self Node) bool // whether other, being ahead, is in the way
+	mixed bool                        // not all contenders hold alone
 
 	released int64 // every number up to this one is gone
 	goneFrom int64 // so is every number from this one up to our own
 	listed   bool  // ahead is complete
 	ahead    []Node
 	blind    bool // the node just before goneFrom has no name that can be computed
+
+	// suspect is one more than the largest number of a contender that has gone, and
+	// may have held and left another there under its own number: a reader that was
+	// granted under a writer. If it released as the last of its number, released
+	// says so.
+	suspect int64
 }
 
 type step int
@@ -33,6 +40,9 @@ const (
 func decide(v view) (step, Node) {
 	if v.released >= v.goneFrom-1 {
 		return grant, Node{}
+	}
+	if v.suspect > v.released+1 {
+		return list, Node{}
 	}
 	if v.listed {
 		for _, n := range slices.Backward(v.ahead) {
@@ -58,6 +68,7 @@ func newView(self Node, released int64, rule func(other, self Node) bool) view {
 func (v *view) list(nodes []Node) (present bool) {
 	v.listed = true
 	v.ahead = nil
+	v.suspect = 0
 	for _, n := range nodes {
 		switch {
 		case n.Name == v.self.Name:
@@ -78,12 +89,23 @@ func compare(a, b Node) int {
 // its name was only computed, a node that was never seen may be there under
 // another library's name.
 func (v *view) gone(n Node, seen bool) {
+	suspected := v.mixed && n.Alone && v.self.Alone // nobody else is stopped by what it may have left
+	if suspected {
+		v.suspect = max(v.suspect, n.Seq+1)
+	}
 	switch {
 	case v.listed:
-		v.ahead = slices.DeleteFunc(v.ahead, func(o Node) bool { return o.Name == n.Name })
+		v.notAhead(n)
+	case seen && suspected:
+		v.goneFrom = n.Seq + 1
 	case seen:
 		v.goneFrom = n.Seq
 	default:
 		v.blind = true
 	}
+}
+
+// notAhead takes in that n, which was listed, is not in the way.
+func (v *view) notAhead(n Node) {
+	v.ahead = slices.DeleteFunc(v.ahead, func(o Node) bool { return o.Name == n.Name })
 }

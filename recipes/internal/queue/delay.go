@@ -18,6 +18,12 @@ import (
 // up is never taken for a holder that died, the delay is counted once, by one
 // clock, and those who queue later need not begin it anew.
 //
+// Only who holds alone can ask for a delay: it is there for what the holder may
+// have written last. Where several are first in line at once, because they don't
+// exclude each other, all of them wait, each note is made by one of them, and the
+// first that has waited takes the delay out of the record: none of them writes it
+// at its release, and it must not keep the directory.
+//
 // The record must outlast a time when nobody is in line, in which the server
 // would remove the directory. So as long as the record names a holder there is
 // one more child, which is made and removed in the same transactions.
@@ -35,8 +41,11 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 		return nil
 	}
 	left, err := p.noteDeath(ctx)
-	if err != nil || left <= 0 {
+	if err != nil {
 		return err
+	}
+	if left <= 0 {
+		return p.delayIsOver(ctx)
 	}
 	if try {
 		return recipes.ErrBusy
@@ -50,7 +59,10 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 		}
 		select {
 		case <-t.C:
-			return p.prove(ctx)
+			if err := p.prove(ctx); err != nil {
+				return err
+			}
+			return p.delayIsOver(ctx)
 		case <-p.guard.Fired:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -64,32 +76,63 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 // returns what is left of its delay. Writing is also how the server's time is
 // learned: it shows in the stat of the result.
 func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
-	r := p.record
-	if r.Died && r.Since == 0 {
-		r.Since = p.written.Mtime
-	}
-	r.Died = true
-	stat, err := p.writeRecord(ctx, r)
+	stat, err := p.writeRecord(ctx, func(r record) (record, bool) {
+		if r.Died && r.Since == 0 {
+			r.Since = p.written.Mtime
+		}
+		due := r.died(p.node.Seq)
+		r.Died = true
+		return r, due
+	})
 	if errors.Is(err, errNotOurs) {
 		return 0, nil // overwritten: nobody knows of a delay any more
 	}
-	if err != nil {
+	if err != nil || stat == nil {
 		return 0, err
 	}
-	since := r.Since
+	since := p.record.Since
 	if since == 0 {
 		since = stat.Mtime
 	}
-	passed := min(max(0, time.Duration(stat.Mtime-since)*time.Millisecond), r.Delay)
-	return r.Delay - passed, nil
+	passed := min(max(0, time.Duration(stat.Mtime-since)*time.Millisecond), p.record.Delay)
+	return p.record.Delay - passed, nil
 }
 
-// writeRecord writes the directory's record if the own node is still there and
-// the record is as we know it, and repeats that until the outcome is known.
-func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Stat, error) {
+// delayIsOver takes a delay that has passed out of the record, for one that won't
+// do so by its release. It leaves no mark for the holder's own number: another may
+// still be there under it.
+func (p *place) delayIsOver(ctx context.Context) error {
+	if p.node.Alone {
+		return nil
+	}
+	clear := func(r record) (record, bool) {
+		due := r.died(p.node.Seq)
+		n := newRecord(r.Recipe)
+		n.Dir, n.Released = r.Dir, max(r.Released, r.Holder-1)
+		return n, due
+	}
+	_, err := p.writeRecord(ctx, clear, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
+	if errors.Is(err, errPlaceLost) { // or somebody has removed the keeper
+		_, err = p.writeRecord(ctx, clear)
+	}
+	if errors.Is(err, errNotOurs) {
+		return nil
+	}
+	return err
+}
+
+// writeRecord writes what change makes of the directory's record, if the own node
+// is still there and the record is as we know it, and repeats that with what the
+// record has become until the outcome is known. It returns nil, nil if change says
+// that there is nothing to write any more.
+func (p *place) writeRecord(ctx context.Context, change func(record) (r record, due bool), with ...any) (*zk.Stat, error) {
 	for {
 		if !p.ours {
 			return nil, errNotOurs
+		}
+		r, due := change(p.record)
+		if !due {
+			return nil, nil
 		}
 		res, err := p.life.Multi(ctx, append([]any{
 			&zk.CheckVersionRequest{Path: p.path(), Version: -1},
@@ -102,7 +145,7 @@ func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Sta
 			if err := p.readRecord(ctx); err != nil {
 				return nil, err
 			}
-			if p.ours && p.record == r { // it was us: the answer was lost
+			if p.ours && p.record == r { // it was us, and the answer was lost, or another who wanted the same
 				return p.written, nil
 			}
 		case unknownOutcome(err) && ctx.Err() == nil && p.life.Err() == nil:
@@ -117,28 +160,44 @@ func (p *place) writeRecord(ctx context.Context, r record, with ...any) (*zk.Sta
 
 var errNotOurs = fmt.Errorf("%w: this needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
 
-// announce tells the others, before the lock is used, that it is held, and with a
-// lock delay, what is to happen if this holder dies.
+// announceHold tells the others, before the lock is used, that it is held, and with
+// a lock delay, what is to happen if this holder dies. If ctx ends first, that goes
+// on, since a request that has been made may yet be carried out: leave waits for it.
+func (p *place) announceHold(ctx context.Context) error {
+	told := make(chan struct{})
+	p.telling = told
+	var err error
+	go func() { // ends with the answer or the life
+		defer close(told)
+		err = p.announce(context.WithoutCancel(ctx))
+	}()
+	select {
+	case <-told:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 func (p *place) announce(ctx context.Context) error {
 	var keep []any
-	r := p.record
-	if p.q.recipe.Announces {
-		r.Leader = p.node.Seq
+	if p.delays() && p.record.Holder < 0 {
+		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
 	}
-	if delay := p.q.settings.LockDelay; delay > 0 {
-		if p.record.Holder < 0 {
-			keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
+	announce := func(r record) (record, bool) {
+		if p.q.recipe.Announces {
+			r.Leader = p.node.Seq
 		}
-		r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, delay, false, 0
+		if p.delays() {
+			r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
+		}
+		return r, true
 	}
-	p.announced, p.announcing = true, true
-	_, err := p.writeRecord(ctx, r, keep...)
+	_, err := p.writeRecord(ctx, announce, keep...)
 	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory
-		_, err = p.writeRecord(ctx, r)
+		_, err = p.writeRecord(ctx, announce)
 	}
-	if err == nil {
-		p.announcing = false
-	}
+	p.announced, p.announcing = err == nil, false
 	return err
 }
 

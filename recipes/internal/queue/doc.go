@@ -16,8 +16,14 @@
 //     names listed, and what was listed is remembered: those ahead can only
 //     become fewer.
 //
+// Where contenders don't all exclude each other, as readers don't, the list that a
+// contender takes on arrival is what it goes by; see mixed.go. Who holds alone can
+// let others in under its own number, and go before them: share.go.
+//
 // From a name to a grant the files read: name.go, record.go (the directory's
 // data), decide.go (who may go, as a pure function), queue.go, enqueue.go and
-// wait.go (one contender's way), hold.go, delay.go; and for those who hold in
-// public, announced.go, value.go and heir.go.
+// wait.go (one contender's way), hold.go, delay.go. Locks with slots go on in
+// slots.go (who has which), admit.go and head.go (the first in line), size.go, and
+// room.go (what those see who will not wait); those who hold in public in
+// announced.go, value.go and heir.go.
 package queue

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,20 +20,31 @@ type hold struct {
 	data *Writer // of the node
 
 	mu     sync.Mutex
-	heir   int64 // sequence number of the successor that the holder named
-	lost   error // before revoke was known
-	gone   bool
-	revoke func(cause error, gone bool) bool
+	heir   int64                             // sequence number of the successor that the holder named
+	lost   error                             // before there was a grant
+	revoke func(cause error, gone bool) bool // of the grant
+	over   bool                              // it is given up: nobody can share it any more
 }
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
-	if p.q.recipe.Announces || p.q.settings.LockDelay > 0 {
-		if err := p.announce(ctx); err != nil {
-			return nil, err
-		}
+	return p.hold(ctx, recipes.Token(p.own.Czxid))
+}
+
+// delays reports whether a lock delay follows if this one dies while it holds.
+func (p *place) delays() bool { return p.q.settings.LockDelay > 0 && p.node.Alone }
+
+// version is that of the node's data.
+func (p *place) version() int32 {
+	if p.own == nil {
+		return 0 // made by us just now
 	}
-	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.own.Version)}
+	return p.own.Version
+}
+
+func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
+	p.announcing = p.q.recipe.Announces || p.delays() // for what Close does meanwhile
+	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.version())}
 	var err error
 	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody), h.lose)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -41,37 +53,46 @@ func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.announcing {
+		if err := p.announceHold(ctx); err != nil {
+			h.held.Drop()
+			return nil, err
+		}
+	}
 	if ctx.Err() != nil {
 		h.held.Drop()
 		return nil, context.Cause(ctx)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost != nil { // lost before it was granted: no grant
+		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
 	}
 	g, revoke := recipes.NewGrant(recipes.Spec{
 		Realm:    p.q.sess.Realm(),
 		Path:     p.q.path,
 		Mode:     p.node.Kind,
-		Token:    recipes.Token(p.own.Czxid),
+		Token:    token,
 		Settings: p.q.settings,
 		Hold:     h,
 	})
-	h.mu.Lock()
 	h.revoke = revoke
-	lost, gone := h.lost, h.gone
-	h.mu.Unlock()
-	if lost != nil { // it was granted, and lost at once: say so to the caller
-		revoke(lost, gone)
-	}
 	return g, nil
 }
 
 // releaseOps are what goes with the deletion of the node at a release: the mark
-// by which the next in line knows that the holder released. Where the record has
-// changed since we read it, somebody else has put data there, and it is left.
+// by which the next in line knows that the holder released, and that nobody is
+// left up to its number. Where the record has changed since we read it, somebody
+// else has put data there, and it is left.
 func (p *place) releaseOps(heir int64) []any {
-	if !p.ours {
+	if !p.ours || !p.node.Alone || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
 	r.Dir, r.Released, r.Heir = p.written.Czxid, p.node.Seq, heir
+	if p.shared {
+		r.Released-- // others may be left under our number
+	}
 	version := p.written.Version
 	if p.announcing { // that may have changed it
 		version = -1
@@ -89,7 +110,7 @@ func (h *hold) lose(cause error, gone bool) {
 	h.mu.Lock()
 	revoke := h.revoke
 	if revoke == nil {
-		h.lost, h.gone = cause, gone
+		h.lost = cause
 	}
 	h.mu.Unlock()
 	if revoke != nil {
@@ -125,10 +146,10 @@ func (h *hold) Verify(ctx context.Context) error {
 func (h *hold) GiveUp(cause error, done func(error)) {
 	h.held.Drop()
 	h.mu.Lock()
-	heir := h.heir
+	h.over = true
+	ops := h.p.releaseOps(h.heir)
 	h.mu.Unlock()
-	ops := h.p.releaseOps(heir)
-	if cause != nil && h.p.q.settings.LockDelay > 0 {
+	if cause != nil && h.p.delays() {
 		ops = nil
 	}
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
@@ -146,3 +167,6 @@ func (h *hold) Life() *session.Life { return h.p.life }
 
 // Node returns the path of the contender's node, below the chroot.
 func (h *hold) Node() string { return h.p.path() }
+
+// Slots returns the slots that are held, for recipes.Grant.
+func (h *hold) Slots() []int { return h.p.slots }

@@ -9,9 +9,10 @@ import (
 
 // A Node is a contender's node, as far as its name tells.
 type Node struct {
-	Name string
-	Kind string // what it asks for, by its keyword
-	Seq  int64  // place in the queue: 0 to 2³²−1
+	Name  string
+	Kind  string // what it asks for, by its keyword
+	Seq   int64  // place in the queue: 0 to 2³²−1
+	Alone bool   // it holds alone, by its keyword
 }
 
 // seqLimit is where new contenders are refused. Sequence numbers are signed and
@@ -22,7 +23,12 @@ const seqLimit = math.MaxInt32 - 1<<20
 
 // A Keyword is the part of a name between the free beginning and the sequence
 // number.
-type Keyword struct{ Text, Kind string }
+type Keyword struct {
+	Text, Kind string
+	// Alone says that who holds by this keyword holds alone. When it releases,
+	// everybody before it is gone, which it writes into the directory's record.
+	Alone bool
+}
 
 // parse takes a name apart. Names without one of the keywords, or without a
 // sequence number after it, are no contenders.
@@ -33,7 +39,7 @@ func parse(name string, keywords []Keyword) (Node, bool) {
 			continue
 		}
 		if seq, ok := parseSeq(name[i+len(k.Text):]); ok {
-			return Node{Name: name, Kind: k.Kind, Seq: seq}, true
+			return Node{Name: name, Kind: k.Kind, Seq: seq, Alone: k.Alone}, true
 		}
 	}
 	return Node{}, false
@@ -42,11 +48,12 @@ func parse(name string, keywords []Keyword) (Node, bool) {
 // parseSeq reads what the server appends: a 32-bit number, at least ten
 // characters wide. A counter that has wrapped goes on after the positive ones.
 func parseSeq(s string) (int64, bool) {
-	if len(s) < 10 || len(s) > 11 || s[0] == '+' {
+	padded := len(s) == 10 && s[0] != '+'
+	if !padded && !(len(s) == 11 && s[0] == '-' && s[1] != '0') {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
+	if err != nil || n == 0 && s[0] == '-' {
 		return 0, false
 	}
 	return int64(uint32(n)), true

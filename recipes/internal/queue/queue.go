@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -34,8 +36,9 @@ type Queue struct {
 	recipe   Recipe
 	settings recipes.Settings
 
-	mu  sync.Mutex
-	dir directory
+	mu   sync.Mutex
+	dir  directory
+	size sizing
 }
 
 // A directory is what was last seen of the lock directory.
@@ -75,13 +78,17 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 
 // Bid is Acquire in full.
 func (q *Queue) Bid(ctx context.Context, b Bid) (*recipes.Grant, error) {
-	op := b.Op
 	if ctx.Err() != nil {
-		return nil, q.fail(op, context.Cause(ctx))
+		return nil, q.fail(b.Op, context.Cause(ctx))
 	}
-	if g, err := recipes.Nested(ctx, q.settings, q.sess.Realm(), q.path); g != nil || err != nil {
-		return g, q.fail(op, err)
+	if g, err := q.under(ctx, b.Keyword); g != nil || err != nil {
+		return g, q.fail(b.Op, err)
 	}
+	return q.acquire(ctx, b)
+}
+
+func (q *Queue) acquire(ctx context.Context, b Bid) (*recipes.Grant, error) {
+	op := b.Op
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
@@ -102,13 +109,21 @@ func (q *Queue) Bid(ctx context.Context, b Bid) (*recipes.Grant, error) {
 	}
 }
 
-// errPlaceLost: the own node is gone although the session lives.
-var errPlaceLost = errors.New("contender's node was removed")
+// errPlaceLost: the own node is gone although the session lives. errPlaceTaken:
+// and somebody else's stands there now, which is not ours to remove.
+var (
+	errPlaceLost  = errors.New("contender's node was removed")
+	errPlaceTaken = fmt.Errorf("%w and replaced", errPlaceLost)
+)
 
 // contend is one contender's way from the create to the grant.
 func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *recipes.Grant, err error) {
 	if b.Try {
-		if busy, err := q.looksBusy(ctx, life, b.Keyword); busy || err != nil {
+		looksBusy := q.looksBusy
+		if q.sized() {
+			looksBusy = q.looksFull
+		}
+		if busy, err := looksBusy(ctx, life, b); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
@@ -117,7 +132,7 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 		return nil, err
 	}
 	defer func() {
-		if g == nil && !p.left {
+		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
 			p.leave()
 		}
 	}()
@@ -126,6 +141,11 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 	}
 	if err := p.giveWay(ctx, b.Try); err != nil {
 		return nil, err
+	}
+	if q.sized() {
+		if err := p.waitRoom(ctx, b.Try); err != nil {
+			return nil, err
+		}
 	}
 	return p.take(ctx)
 }
@@ -139,7 +159,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, b Bid) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -155,22 +175,27 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 	if stat.NumChildren == 0 {
 		return false, nil
 	}
-	next := nameAt(prefix(stat.Czxid, k.Text), r.in(stat.Czxid).Released+1)
-	if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
-		return holder != nil, err
+	if !q.recipe.lists(stat.NumChildren) {
+		alone, _ := q.recipe.alone()
+		next := nameAt(prefix(stat.Czxid, alone.Text), r.in(stat.Czxid).Released+1)
+		if holder, err := life.Exists(ctx, q.path+"/"+next); holder != nil || err != nil {
+			return holder != nil, err
+		}
 	}
-	nodes, err := q.nodes(ctx, life)
-	return len(nodes) > 0, err
+	nodes, _, err := q.nodes(ctx, life)
+	last := Node{Kind: b.Keyword.Kind, Alone: b.Keyword.Alone, Seq: math.MaxInt64}
+	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
-// nodes lists the contenders, in no order. A missing directory has none.
-func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
+// nodes lists the contenders, in no order, with the directory's stat at that
+// moment. A missing directory has none.
+func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat, error) {
 	names, stat, err := life.Children(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil, new(zk.Stat), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	q.note(stat)
 	var nodes []Node
@@ -179,7 +204,8 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 		if n, ok := parse(name, q.recipe.Keywords); ok {
 			nodes = append(nodes, n)
 		} else if _, other := parse(name, q.recipe.Foreign); other {
-			return nil, recipes.ErrConflict
+			q.forget() // so that the next one looks, too, before it writes
+			return nil, nil, recipes.ErrConflict
 		} else if name != keeper {
 			odd++
 		}
@@ -189,13 +215,16 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, error) {
 	if q.dir.czxid == stat.Czxid {
 		q.dir.odd = int64(odd)
 	}
-	return nodes, nil
+	return nodes, stat, nil
 }
 
 // checkRecord reads a directory's data and makes sure that the path is ours to
 // use.
 func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, _ := parseRecord(data)
+	r, ours := parseRecord(data)
+	if !ours && q.sized() {
+		return r, errForeignData
+	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
 	}
@@ -235,7 +264,7 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
-	nodes, err := q.nodes(ctx, life)
+	nodes, _, err := q.nodes(ctx, life)
 	if err != nil {
 		return nil, q.fail("contenders", err)
 	}
@@ -261,7 +290,8 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 		if c == nil {
 			continue // gone since
 		}
-		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		c.Holding = len(c.Slots) > 0 ||
+			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
 		before = append(before, nodes[i])
 		out = append(out, *c)
 	}
@@ -276,12 +306,17 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	if err != nil {
 		return nil, err
 	}
+	t := parseTicket(data)
+	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
-		Owner: parseTicket(data).Owner,
-		Token: recipes.Token(stat.Czxid),
+		Owner: t.Owner,
+		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
 		Since: time.UnixMilli(stat.Ctime),
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
 		ID:    n.Name,
+
+		Permits: t.Permits,
+		Slots:   granted,
 	}, nil
 }

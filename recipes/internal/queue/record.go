@@ -25,9 +25,17 @@ type record struct {
 	Delay  time.Duration // how long to keep closed if it died
 	Died   bool          // its death was noticed
 	Since  int64         // when, in ms of the server's clock; 0: when this was written
+	// A lock with slots has its size here, for any directory, and who was admitted.
+	// Released is then the last one who was: see slots.go.
+	Size  int    // 0: none
+	Seats string // as encodeSeats writes them
 }
 
 const recordMark = "lockkeeper"
+
+// maxDelay is the most that recipes.LockDelay takes: whatever the record says,
+// nobody waits longer.
+const maxDelay = 24 * time.Hour
 
 // nobody stands for a sequence number where there is none.
 const nobody = -1
@@ -51,6 +59,10 @@ func parseRecord(data []byte) (r record, ours bool) {
 	r.Recipe = words[1]
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
+		if key == "slots" {
+			r.Seats = value
+			continue
+		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if key != "died" && (err != nil || n < 0) {
 			continue
@@ -58,8 +70,10 @@ func parseRecord(data []byte) (r record, ours bool) {
 		switch key {
 		case "dir":
 			r.Dir = n
-		case "released":
+		case "released", "admitted":
 			r.Released = n
+		case "size":
+			r.Size = int(n)
 		case "leader":
 			r.Leader = n
 		case "heir":
@@ -67,7 +81,7 @@ func parseRecord(data []byte) (r record, ours bool) {
 		case "holder":
 			r.Holder = n
 		case "delay":
-			r.Delay = time.Duration(n) * time.Millisecond
+			r.Delay = time.Duration(min(n, maxDelay.Milliseconds())) * time.Millisecond
 		case "died":
 			r.Died = true
 		case "since":
@@ -83,8 +97,18 @@ func (r record) encode() []byte {
 	if r.Dir > 0 {
 		fmt.Fprintf(&b, " dir=%d", r.Dir)
 	}
+	if r.Size > 0 {
+		fmt.Fprintf(&b, " size=%d", r.Size)
+	}
 	if r.Released >= 0 {
-		fmt.Fprintf(&b, " released=%d", r.Released)
+		word := "released"
+		if r.Size > 0 {
+			word = "admitted"
+		}
+		fmt.Fprintf(&b, " %s=%d", word, r.Released)
+	}
+	if r.Seats != "" {
+		fmt.Fprintf(&b, " slots=%s", r.Seats)
 	}
 	if r.Leader >= 0 {
 		fmt.Fprintf(&b, " leader=%d", r.Leader)
@@ -110,7 +134,7 @@ func (r record) in(czxid int64) record {
 		return r
 	}
 	n := newRecord(r.Recipe)
-	n.Dir = czxid
+	n.Dir, n.Size = czxid, r.Size
 	return n
 }
 

@@ -14,7 +14,9 @@ import (
 
 const (
 	// missesBeforeList is how many remembered contenders may turn out to be gone,
-	// one read each, before the directory is listed again.
+	// one read each, before the directory is listed again. It doubles each time:
+	// whoever is behind n others lists log n times, whatever the order in which
+	// they leave.
 	missesBeforeList = 3
 
 	// guardAfter is how long a contender waits before it also watches its own
@@ -32,61 +34,94 @@ const (
 // node was seen to be there. It does what decide says until then.
 func (p *place) waitTurn(ctx context.Context, try bool) error {
 	v := newView(p.node, -1, p.q.recipe.Blocks)
+	v.mixed = p.q.recipe.mixed()
 	p.believe(&v)
-	fresh := true // record and own node were read after the last node was found gone
-	misses := 0
+	if p.written.NumChildren == 1 && p.written.Pzxid == p.own.Czxid {
+		v.listed = true // our creation was the last change, and we are the only one
+	} else if v.mixed && p.q.recipe.lists(p.written.NumChildren) {
+		v.blind = true
+	}
+	fresh := true  // nothing that was in the way has gone since the own node and the record were seen
+	stale := false // what went may have said more in the record
+	misses, limit := 0, missesBeforeList
 	for {
-		if !fresh {
+		step, ahead := decide(v)
+		if stale || step == grant && !fresh {
 			if err := p.look(ctx); err != nil {
 				return err
 			}
 			p.believe(&v)
-			fresh = true
+			fresh, stale = true, false
+			continue
 		}
-		switch step, ahead := decide(v); step {
+		switch step {
 		case grant:
 			return p.sitOutDelay(ctx, try)
 
 		case list:
-			if err := p.list(ctx, &v); err != nil {
+			same, err := p.list(ctx, &v)
+			if err != nil {
 				return err
 			}
-			misses, fresh = 0, false
+			misses, fresh = 0, same
 
 		case watch:
 			if ahead.Name == "" {
-				ahead.Name = nameAt(p.prefix, ahead.Seq)
+				ahead = p.computed(ahead.Seq)
 			}
 			w, err := p.life.Watch(ctx, p.q.path+"/"+ahead.Name)
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
 				v.gone(ahead, p.saw.Name == ahead.Name)
-				fresh = false
-				if misses++; v.listed && misses >= missesBeforeList {
+				fresh, stale = false, ahead.Alone
+				if misses++; v.listed && misses >= limit {
 					v.listed, v.blind = false, true
+					limit *= 2
 				}
 				continue
 			case err != nil:
 				return err
 			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
-				v.gone(ahead, true) // the same number, but it came after us
+				v.notAhead(ahead) // the same number, but it came after us
 				continue
-			case try:
+			case p.q.sized() && wasAdmitted(w.Data):
+				v.released = max(v.released, ahead.Seq)
+				fresh = false
+				continue
+			case try && !p.q.sized():
 				return recipes.ErrBusy
 			}
 			p.saw = ahead
-			if err := p.waitFor(ctx, w, ahead); err != nil {
+			wait := p.waitFor
+			if try {
+				wait = p.waitBriefly
+			}
+			gone, err := wait(ctx, w, ahead)
+			if err != nil {
 				return err
 			}
-			misses, fresh = 0, false
+			if gone {
+				v.gone(ahead, true)
+			}
+			misses, fresh, stale = 0, false, ahead.Alone
 		}
 	}
+}
+
+// computed returns one of ours that holds alone, by its number.
+func (p *place) computed(seq int64) Node {
+	k, _ := p.q.recipe.alone()
+	return Node{Name: nameAt(prefix(p.czxid, k.Text), seq), Kind: k.Kind, Seq: seq, Alone: true}
 }
 
 // believe takes in what the record says, unless there are more contenders than
 // numbers were given from ours on: then one of them may have ours, or an earlier
 // one, and only a list can tell.
 func (p *place) believe(v *view) {
+	if p.q.sized() { // those ahead who hold are still there, and the record decides
+		v.released = max(v.released, p.record.Released)
+		return
+	}
 	crowd := int64(p.written.NumChildren) - p.q.known().odd
 	if p.record.Holder >= 0 {
 		crowd-- // the keeper of the record
@@ -100,21 +135,28 @@ func (p *place) believe(v *view) {
 	v.released = max(v.released, p.record.Released)
 }
 
-// list takes in who is in the directory now.
-func (p *place) list(ctx context.Context, v *view) error {
-	nodes, err := p.q.nodes(ctx, p.life)
+// list takes in who is in the directory now. same says that the record is still
+// as we know it: then the list is also proof of the own node, and as good as a
+// look.
+func (p *place) list(ctx context.Context, v *view) (same bool, err error) {
+	nodes, stat, err := p.q.nodes(ctx, p.life)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !v.list(nodes) {
-		return errPlaceLost
+		return false, errPlaceLost
 	}
-	return nil
+	if stat.Czxid != p.czxid || stat.Version != p.written.Version {
+		return false, nil
+	}
+	p.written = stat
+	return true, nil
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
-// of consequence. In a longer wait it sees to it that the own node is still there.
-func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error {
+// of consequence; gone is true if the node is known to be gone though nothing was
+// heard of it. In a longer wait it sees to it that the own node is still there.
+func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	guard := time.NewTimer(guardAfter)
 	defer guard.Stop()
 	poll := time.NewTimer(pollEvery + rand.N(pollEvery))
@@ -126,25 +168,28 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error
 		}
 		select {
 		case <-w.Fired:
-			return nil
+			return false, nil
 		case <-guard.C:
 			if err := p.watchOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-ownFired:
 			if err := p.watchOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-poll.C:
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
-				return err
+				return err == nil, err
+			}
+			if stat.Version != w.Stat.Version { // it was admitted
+				return false, nil
 			}
 			poll.Reset(pollEvery + rand.N(pollEvery))
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-p.life.Done():
-			return p.life.Err()
+			return false, p.life.Err()
 		}
 	}
 }
@@ -152,11 +197,14 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error
 // watchOwn watches the own node, and fails if it is not there.
 func (p *place) watchOwn(ctx context.Context) error {
 	own, err := p.life.Watch(ctx, p.path())
-	if errors.Is(err, zk.ErrNoNode) || err == nil && own.Stat.EphemeralOwner != p.life.ID() {
+	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost
 	}
 	if err != nil {
 		return err
+	}
+	if !p.isOwn(own.Stat) {
+		return errPlaceTaken
 	}
 	p.guard, p.own = own, own.Stat
 	return nil

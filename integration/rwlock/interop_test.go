@@ -1,0 +1,299 @@
+// Package rwlock_test runs the read/write lock on real servers, beside Apache
+// Curator's.
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/integration/ensemble"
+	"github.com/lockkeeper/lockkeeper/integration/interop"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/rwlock"
+	"github.com/lockkeeper/lockkeeper/session"
+)
+
+const (
+	timeout = 10 * time.Second
+	// patience bounds what has to happen some time.
+	patience = time.Minute
+	// A lock that is not respected is had soon after its contender has queued.
+	soon = time.Second
+)
+
+// side is one side of a lock, ours or theirs.
+type side interface {
+	lock(ctx context.Context) error
+	release(ctx context.Context) error
+}
+
+type ours struct {
+	acquire func(context.Context) (*recipes.Grant, error)
+	g       *recipes.Grant
+}
+
+func (o *ours) lock(ctx context.Context) (err error) {
+	o.g, err = o.acquire(ctx)
+	return err
+}
+
+func (o *ours) release(ctx context.Context) error { return o.g.Release(ctx) }
+
+type theirs struct{ c *interop.Client }
+
+func (o theirs) lock(ctx context.Context) error    { return o.c.Lock(ctx) }
+func (o theirs) release(ctx context.Context) error { return o.c.Release(ctx) }
+
+type test struct {
+	*testing.T
+	ctx  context.Context
+	look *rwlock.RWLock
+}
+
+func newTest(t *testing.T) *test {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test has waited for too long"))
+	t.Cleanup(cancel)
+	return &test{T: t, ctx: ctx}
+}
+
+func (t *test) ok(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// queued waits until n contenders are in line.
+func (t *test) queued(n int) {
+	t.Helper()
+	for {
+		cs, err := t.look.Contenders(t.ctx)
+		t.ok(err)
+		if len(cs) == n {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// later locks in the background, as the n-th in line.
+func (t *test) later(s side, n int) <-chan error {
+	t.Helper()
+	got := make(chan error, 1)
+	go func() { got <- s.lock(t.ctx) }()
+	t.queued(n)
+	return got
+}
+
+func (t *test) waits(got ...<-chan error) {
+	t.Helper()
+	time.Sleep(soon)
+	for i, c := range got {
+		select {
+		case err := <-c:
+			t.Fatalf("contender %d does not wait: %v", i, err)
+		default:
+		}
+	}
+}
+
+// one returns a lock on a session of its own.
+func (t *test) one(server, path string) *rwlock.RWLock {
+	t.Helper()
+	s, err := session.Open(t.ctx, session.Config{Servers: []string{server}, Timeout: timeout})
+	t.ok(err)
+	t.Cleanup(func() { s.Close() })
+	l, err := rwlock.New(s, path)
+	t.ok(err)
+	return l
+}
+
+func pathOf(t *testing.T) string { return "/" + strings.ReplaceAll(t.Name(), "/", "-") }
+
+// case 59: Curator's InterProcessReadWriteLock and ours exclude each other as if they
+// were one, whoever is first, and share where readers share.
+func TestCurator(t *testing.T) {
+	e := ensemble.Single(t, ensemble.Options{})
+	server := e.Server(0)
+
+	t.Run("Pairs", func(tt *testing.T) {
+		t := newTest(tt)
+		path := pathOf(tt)
+		l := t.one(server, path)
+		t.look = t.one(server, path)
+		ourRead, ourWrite := &ours{acquire: l.RLock}, &ours{acquire: l.Lock}
+		theirRead := theirs{interop.CuratorRead(t, server, path, timeout)}
+		theirWrite := theirs{interop.CuratorWrite(t, server, path, timeout)}
+		exclude := func(first, second side) {
+			t.Helper()
+			t.ok(first.lock(t.ctx))
+			got := t.later(second, 2)
+			t.waits(got)
+			t.ok(first.release(t.ctx))
+			t.ok(<-got)
+			t.ok(second.release(t.ctx))
+		}
+		for range 2 { // on a fresh directory, and on one that has been used
+			exclude(ourWrite, theirWrite)
+			exclude(theirWrite, ourWrite)
+			exclude(ourWrite, theirRead)
+			exclude(theirWrite, ourRead)
+			exclude(ourRead, theirWrite)
+			exclude(theirRead, ourWrite)
+			for _, pair := range [][2]side{{ourRead, theirRead}, {theirRead, ourRead}} {
+				t.ok(pair[0].lock(t.ctx))
+				t.ok(pair[1].lock(t.ctx))
+				t.queued(2)
+				t.ok(pair[0].release(t.ctx))
+				t.ok(pair[1].release(t.ctx))
+			}
+		}
+	})
+
+	t.Run("Try", func(tt *testing.T) {
+		t := newTest(tt)
+		path := pathOf(tt)
+		l := t.one(server, path)
+		theirRead, theirWrite := interop.CuratorRead(t, server, path, timeout), interop.CuratorWrite(t, server, path, timeout)
+		t.ok(theirRead.Lock(t.ctx))
+		if _, err := l.TryLock(t.ctx); !errors.Is(err, recipes.ErrBusy) {
+			t.Fatal(err)
+		}
+		g, err := l.TryRLock(t.ctx)
+		t.ok(err)
+		t.ok(theirRead.Release(t.ctx))
+		if err := theirWrite.Try(t.ctx, soon); !errors.Is(err, interop.ErrBusy) {
+			t.Fatal(err)
+		}
+		t.ok(g.Release(t.ctx))
+		t.ok(theirWrite.Lock(t.ctx))
+		for _, try := range []func(context.Context) (*recipes.Grant, error){l.TryLock, l.TryRLock} {
+			if _, err := try(t.ctx); !errors.Is(err, recipes.ErrBusy) {
+				t.Fatal(err)
+			}
+		}
+		t.ok(theirWrite.Release(t.ctx))
+	})
+
+	// case 61: a line of both kinds from both libraries is served in order of arrival.
+	t.Run("Line", func(tt *testing.T) {
+		t := newTest(tt)
+		path := pathOf(tt)
+		l := t.one(server, path)
+		t.look = t.one(server, path)
+		first := &ours{acquire: l.Lock}
+		line := []side{
+			theirs{interop.CuratorRead(t, server, path, timeout)}, &ours{acquire: l.RLock}, // together
+			theirs{interop.CuratorWrite(t, server, path, timeout)},
+			&ours{acquire: l.RLock}, theirs{interop.CuratorRead(t, server, path, timeout)}, // together
+			&ours{acquire: l.Lock},
+		}
+		t.ok(first.lock(t.ctx))
+		var got []<-chan error
+		for i, s := range line {
+			got = append(got, t.later(s, i+2))
+		}
+		t.waits(got...)
+		t.ok(first.release(t.ctx))
+		for _, group := range [][2]int{{0, 2}, {2, 3}, {3, 5}, {5, 6}} {
+			for i := group[0]; i < group[1]; i++ {
+				t.ok(<-got[i])
+			}
+			t.waits(got[group[1]:]...)
+			for i := group[0]; i < group[1]; i++ {
+				t.ok(line[i].release(t.ctx))
+			}
+		}
+	})
+
+	// case 62: who writes with ours goes on reading: Curator's readers behind get in,
+	// its writer waits, wherever it stands.
+	t.Run("Downgrade", func(tt *testing.T) {
+		t := newTest(tt)
+		path := pathOf(tt)
+		l := t.one(server, path)
+		t.look = t.one(server, path)
+		theirRead := theirs{interop.CuratorRead(t, server, path, timeout)}
+		theirWrite := theirs{interop.CuratorWrite(t, server, path, timeout)}
+		for _, readerFirst := range []bool{true, false} {
+			w, err := l.Lock(t.ctx)
+			t.ok(err)
+			var reads, writes <-chan error
+			if readerFirst {
+				reads = t.later(theirRead, 2)
+				writes = t.later(theirWrite, 3)
+			} else {
+				writes = t.later(theirWrite, 2)
+				reads = t.later(theirRead, 3)
+			}
+			r, err := l.RLock(w.Context(t.ctx))
+			t.ok(err)
+			t.waits(reads, writes)
+			t.ok(w.Release(t.ctx))
+			if readerFirst {
+				t.ok(<-reads)
+				t.waits(writes)
+				t.ok(theirRead.release(t.ctx))
+			}
+			t.waits(writes)
+			t.ok(r.Verify(t.ctx))
+			t.ok(r.Release(t.ctx))
+			t.ok(<-writes)
+			t.ok(theirWrite.release(t.ctx))
+			if !readerFirst {
+				t.ok(<-reads)
+				t.ok(theirRead.release(t.ctx))
+			}
+		}
+	})
+
+	// A mutex, ours or Curator's, is another recipe.
+	t.Run("Mutex", func(tt *testing.T) {
+		t := newTest(tt)
+		path := pathOf(tt)
+		l := t.one(server, path)
+		m := interop.CuratorMutex(t, server, path, timeout)
+		t.ok(m.Lock(t.ctx))
+		if _, err := l.Lock(t.ctx); !errors.Is(err, recipes.ErrConflict) {
+			t.Fatal(err)
+		}
+		t.ok(m.Release(t.ctx))
+	})
+
+	nothingLeft(t, server)
+}
+
+// nothingLeft waits until all directories are empty or gone.
+func nothingLeft(t *testing.T, server string) {
+	c, _, err := zk.Connect([]string{server}, timeout, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	dirs, _, err := c.Children("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for _, dir := range dirs {
+		for dir != "zookeeper" {
+			left, _, err := c.Children("/" + dir)
+			if errors.Is(err, zk.ErrNoNode) || err == nil && len(left) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("left behind below %s: %q, %v", dir, left, err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
