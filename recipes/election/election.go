@@ -25,7 +25,8 @@ import (
 
 // MaxValue is how many bytes a value may have: what a server takes in one request
 // by default (1 MiB, with the rest of the request), in the base 64 in which it is
-// written.
+// written. A server with a smaller jute.maxbuffer breaks the connection instead of
+// answering, each time.
 const MaxValue = queue.MaxValue
 
 // ErrNoLeader: at this moment nobody leads.

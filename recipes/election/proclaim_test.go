@@ -154,6 +154,21 @@ func TestProclaimWhileDisconnected(t *testing.T) {
 	})
 }
 
+// The term ends while the answer is awaited: that is waited for no longer.
+func TestTermEndsDuringAProclaim(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s := e.Open()
+		term := elected(e, on(e, s, recipes.MaxHold(2*time.Second)), "x")
+		e.BlackHole(s.ID(), zktest.Both)
+		start := time.Now()
+		if err := term.Proclaim(e.T.Context(), []byte("y")); !errors.Is(err, recipes.ErrHeldTooLong) || time.Since(start) > 2*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		e.Heal()
+		e.Empty()
+	})
+}
+
 // Somebody else writes into the node: that is overwritten.
 func TestOperatorWritesIntoTheLeadersNode(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {

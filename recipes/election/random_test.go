@@ -97,7 +97,7 @@ func (o *oracle) observer(ctx context.Context, el *election.Election, last *elec
 	})
 }
 
-var seeds = flag.Int("seeds", 5, "how many random elections to hold")
+var seeds = flag.Int("seeds", 3, "how many random elections to hold")
 
 // Candidates campaign, lead, proclaim, resign, name successors and die at random;
 // connections break, sessions expire, operators delete nodes. One leads at a time,

@@ -96,6 +96,7 @@ func TestNamedSuccessorIsGone(t *testing.T) {
 				w.Saw(t, first.Grant)
 				cs := inLine(e, 3)
 				id := gone(e, cs)
+				inLine := ids(e, fresh(e))[1:]
 				if err := first.ResignTo(e.T.Context(), id); err != nil {
 					t.Fatal(err)
 				}
@@ -103,6 +104,9 @@ func TestNamedSuccessorIsGone(t *testing.T) {
 				for i, c := range cs[:2] {
 					term := c.Term(time.Second)
 					w.Saw(t, term.Grant)
+					if l := leader(e, fresh(e)); l.ID != inLine[i] {
+						t.Errorf("%s leads, %s was in line: gave way to nobody", l.ID, inLine[i])
+					}
 					if i == 0 && time.Since(start) > 0 {
 						t.Errorf("led after %v", time.Since(start))
 					}

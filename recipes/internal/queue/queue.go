@@ -3,15 +3,12 @@ package queue
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -29,15 +26,6 @@ type Recipe struct {
 	// Announces makes a holder say in the directory's record that it holds, with
 	// one more committed request before it does: see Queue.Announced.
 	Announces bool
-}
-
-// A Bid is what one Acquire asks for.
-type Bid struct {
-	Keyword Keyword
-	Op      string // the operation's name in errors
-	Value   []byte // goes into the contender's node
-	Slots   int    // of a lock with slots
-	Try     bool   // do not wait
 }
 
 // A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
@@ -268,41 +256,6 @@ func (q *Queue) known() directory {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dir
-}
-
-// A ticket is what a contender's node says about it.
-type ticket struct {
-	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
-	Owner string        `json:"owner"`
-	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
-	Value []byte        `json:"value,omitempty"`
-	// Of a lock with slots: how many it asks for, and which it got, as encodeSlots
-	// writes them.
-	Permits int    `json:"permits,omitempty"`
-	Slots   string `json:"slots,omitempty"`
-}
-
-func (q *Queue) ticket(b Bid) ticket {
-	return ticket{ID: rand.Text(), Owner: q.settings.Owner, Value: b.Value, Permits: b.Slots}
-}
-
-func (t ticket) encode() []byte {
-	data, err := json.Marshal(t)
-	if err != nil {
-		panic(err) // strings, bytes and numbers
-	}
-	return data
-}
-
-// parseTicket takes what it does not know for the text of another library.
-func parseTicket(data []byte) (t ticket) {
-	if json.Unmarshal(data, &t) == nil && t.ID != "" {
-		return t
-	}
-	if !utf8.Valid(data) {
-		return ticket{}
-	}
-	return ticket{Owner: string(data)} // another library's
 }
 
 // Contenders lists holder and waiters in queue order, with one read for each.
