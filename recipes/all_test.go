@@ -159,13 +159,16 @@ func TestAllIsReleased(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := g.Release(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
+		first := make(chan error)
+		go func() { first <- g.Release(ctx) }()
+		synctest.Wait()
 		for _, l := range []*lockable{a, b, c} {
 			if len(l.d.causes()) != 1 {
 				t.Errorf("%s waits for another's confirmation", l.key)
 			}
+		}
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
 		}
 		c.d.done(nil)
 		a.d.done(nil)

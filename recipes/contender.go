@@ -13,4 +13,8 @@ type Contender struct {
 	Holding bool      // it holds the lock
 	Mine    bool      // it belongs to the session or client that was asked
 	ID      string    // names it on the server: the node's name, or the client's request
+
+	// Of a lock with slots: how many it asks for, and those that it has.
+	Permits int
+	Slots   []int
 }

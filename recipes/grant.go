@@ -53,6 +53,17 @@ func (g *Grant) Parts() []*Grant {
 	return append([]*Grant(nil), g.parts...)
 }
 
+// Slots returns which slots of the lock the grant has, in ascending order: 0 to
+// N-1 of a semaphore with N permits. No two live grants of a lock have the same
+// slot, so that it can name a worker. A nested grant has those of the outer one.
+// It is nil for locks without slots, and for a grant of several locks.
+func (g *Grant) Slots() []int {
+	if h, ok := HoldOf(g).(interface{ Slots() []int }); ok {
+		return slices.Clone(h.Slots())
+	}
+	return nil
+}
+
 // Done is closed when the grant ends. A revocation closes it not later than the
 // end of the trust window, which is before the server can give the lock to
 // another, as long as this process is being scheduled.

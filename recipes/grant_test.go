@@ -49,6 +49,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 		d.setRemaining(time.Hour) // never back to life
 		if err := g.Err(); !errors.Is(err, recipes.ErrRevoked) || !isDone(g) {
 			t.Errorf("%s: it came back: %v", name, err)
+			continue
 		}
 		if r := <-called; r.Cause != g.Err() || r.Token != g.Token() || r.Path != path || len(called) > 0 {
 			t.Errorf("%s: %+v, and %d more", name, r, len(called))

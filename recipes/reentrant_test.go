@@ -87,7 +87,7 @@ func TestDeadlockIsRefused(t *testing.T) {
 		want        error
 	}{
 		"same lock":              {ctx, "realm", path, recipes.ErrDeadlock},
-		"further down":           {context.WithValue(ctx, path, 1), "realm", path, recipes.ErrDeadlock},
+		"further down":           {context.WithValue(ctx, anyKey{}, 1), "realm", path, recipes.ErrDeadlock},
 		"another path":           {ctx, "realm", "/locks/y", nil},
 		"another realm":          {ctx, "elsewhere", path, nil},
 		"realm and path swapped": {ctx, path, "realm", nil},
@@ -124,6 +124,19 @@ func TestMaxHoldOfANestedGrant(t *testing.T) {
 	})
 }
 
+// One that was released in time ends nothing.
+func TestMaxHoldOfANestedGrantThatWasReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer, _, _ := grant(t)
+		nested(t, outer.Context(t.Context()), recipes.Reentrant(), recipes.MaxHold(time.Second)).Release(t.Context())
+		time.Sleep(time.Minute)
+		if outer.Err() != nil {
+			t.Error(outer.Err())
+		}
+		outer.Release(t.Context())
+	})
+}
+
 // Nesting while the last grant is being released: either it is nested, and live,
 // or the lock is to be taken anew.
 func TestNestingRacesRelease(t *testing.T) {
@@ -144,3 +157,6 @@ func TestNestingRacesRelease(t *testing.T) {
 		}
 	}
 }
+
+// anyKey is a key of somebody else's.
+type anyKey struct{}

@@ -40,6 +40,9 @@ func attempt[T any](ctx context.Context, l *Life, request func(c *zk.Conn) (T, e
 	}
 	select {
 	case r := <-answer:
+		if l.ctx.Err() != nil && classify(r.err) != carriedOut && classify(r.err) != answered {
+			return r.v, pending, l.Err() // the connection was closed because of it
+		}
 		return r.v, replied, r.err
 	case <-ctx.Done():
 		return v, pending, context.Cause(ctx)

@@ -12,9 +12,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// soon is what a callback that blocks may cost others.
-const soon = 100 * time.Millisecond
-
 // holdBlocking holds a new node with a callback that blocks for a minute.
 func holdBlocking(t *testing.T, l *session.Life) (path string) {
 	t.Helper()
@@ -40,7 +37,7 @@ func TestCallbackBlocksWhenTheSessionIsLost(t *testing.T) {
 		start := time.Now()
 		srv.Expire(l.ID())
 		for _, lost := range others {
-			if <-lost.told; time.Since(start) > 0 {
+			if lost.wait(t); time.Since(start) > soon {
 				t.Fatalf("told after %v", time.Since(start))
 			}
 		}
@@ -87,7 +84,7 @@ func TestCallbackBlocksUnderStrictPolicy(t *testing.T) {
 		_, lost := holdNew(t, l)
 		start := time.Now()
 		srv.Cut(l.ID())
-		if <-lost.told; time.Since(start) > 0 {
+		if lost.wait(t); time.Since(start) > soon {
 			t.Errorf("told after %v", time.Since(start))
 		}
 		within(t, soon, "a request", func() { node(t, l, "/m-") })
@@ -133,7 +130,7 @@ func TestNodeRemovedByAnother(t *testing.T) {
 		path := node(t, l, "/n-")
 		h, lost := hold(t, l, path)
 		srv.Delete(path)
-		within(t, 250*time.Millisecond, "the news", func() { <-lost.told })
+		within(t, 250*time.Millisecond, "the news", func() { lost.wait(t) })
 		if lost.cause != session.ErrNodeGone || !lost.gone || h.Remaining() != 0 {
 			t.Errorf("lost to %v (gone %v), %v left", lost.cause, lost.gone, h.Remaining())
 		}
@@ -161,7 +158,7 @@ func TestNodeRemovedUnseen(t *testing.T) {
 		srv.Delete(path)
 		srv.Delete(path2)
 		srv.CreateEphemeral(path2, nil, l2.ID())
-		within(t, timeout/4, "the news", func() { <-lost.told; <-lost2.told })
+		within(t, timeout/4, "the news", func() { lost.wait(t); lost2.wait(t) })
 		if lost.cause != session.ErrNodeGone || lost2.cause != session.ErrNodeGone {
 			t.Errorf("lost to %v, %v", lost.cause, lost2.cause)
 		}

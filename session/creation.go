@@ -55,17 +55,18 @@ type creation struct {
 	l        *Life
 	prefix   string
 	data     []byte
-	attempts int
+	answered bool // the first request was, with success
 
 	once sync.Once
 	sent chan struct{} // closed when the request was first written to a connection
 
-	done chan struct{} // closed when what follows is final
+	done chan struct{} // closed when node or err is set
 	mu   sync.Mutex
 	node *Created
 	err  error
 
-	abandoned bool
+	settled   bool     // done is closed
+	abandoned bool     // nobody wants the node
 	last      error    // what last went wrong on the way
 	stat      *zk.Stat // from the answer
 }
@@ -106,8 +107,10 @@ func (j *creation) result() (*Created, error) {
 func (j *creation) deliver(node *Created, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.node, j.err = node, err
-	close(j.done)
+	if !j.settled {
+		j.settled, j.node, j.err = true, node, err
+		close(j.done)
+	}
 	if j.abandoned && node != nil {
 		j.l.Remove(node.Path, nil, func(error) {})
 	}
@@ -118,6 +121,15 @@ func (j *creation) fail(reason error) {
 	last := j.last
 	j.mu.Unlock()
 	j.deliver(nil, &Error{Op: "create", Path: j.prefix, Reason: reason, LastErr: last})
+}
+
+// despair tells the caller that the outcome can't be found out at present. The
+// search goes on without him.
+func (j *creation) despair(err error) {
+	j.deliver(nil, &Error{Op: "create", Path: j.prefix, Reason: err, LastErr: ErrOutcomeUnknown})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.abandoned = true
 }
 
 func (j *creation) run() {
@@ -134,8 +146,8 @@ func (j *creation) run() {
 		return
 	}
 	node := &Created{Path: path, Stat: stat}
-	if j.attempts == 1 {
-		// The answer came, so what was read behind the request is newer.
+	if j.answered {
+		// The request was the one that was read behind.
 		if r := <-behind; r.err == nil {
 			node.Parent, node.ParentStat = r.data, r.stat
 		}
@@ -153,19 +165,20 @@ func (j *creation) run() {
 func (j *creation) make() (string, *zk.Stat, error) {
 	l := j.l
 	pause := newPause()
-	for {
+	for attempt := 1; ; attempt++ {
 		if err := l.waitForLink(l.ctx); err != nil {
 			return "", nil, err
 		}
 		if j.isAbandoned() {
 			return "", nil, context.Canceled
 		}
-		j.attempts++
 		sent := time.Now()
 		path, err := l.conn.Create(l.Full(j.prefix), j.data, zk.FlagEphemeralSequential, l.s.cfg.ACL)
 		switch classify(err) {
 		case carriedOut:
 			l.committed(sent)
+			j.answered = attempt == 1
+			j.written()
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			return l.cut(path), j.stat, nil
@@ -177,11 +190,9 @@ func (j *creation) make() (string, *zk.Stat, error) {
 		case sessionOver:
 			l.end(ErrExpired)
 		case unknown:
-			j.mu.Lock()
-			j.last = err
-			j.mu.Unlock()
-			if path, stat, err := j.find(); err != nil || path != "" {
-				return path, stat, err
+			j.note(err)
+			if path, stat := j.find(); path != "" {
+				return path, stat, nil
 			}
 		}
 		pause.wait(l.ctx, l)
@@ -204,6 +215,7 @@ func (j *creation) readBehind() <-chan parentRead {
 			data, stat, err := j.l.Get(j.l.ctx, parentOf(j.prefix))
 			read <- parentRead{data, stat, err}
 		case <-j.done:
+			read <- parentRead{err: context.Canceled}
 		}
 	}
 	if !j.l.spawn(fn) {
@@ -229,47 +241,63 @@ func (j *creation) complete(node *Created) (err error) {
 	return err
 }
 
-// find looks for the node among the children: after a sync, so that a server
+func (j *creation) note(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last = err
+}
+
+// find looks for the node until it is certain whether it is there; "" if it is
+// not, or if the life is over.
+func (j *creation) find() (string, *zk.Stat) {
+	pause := newPause()
+	for {
+		path, stat, err := j.look()
+		if err == nil || j.l.Err() != nil {
+			return path, stat
+		}
+		if errors.Is(err, zk.ErrNoAuth) {
+			j.despair(zk.ErrNoAuth)
+		}
+		j.note(err)
+		pause.wait(j.l.ctx, j.l)
+	}
+}
+
+// look looks for the node among the children: after a sync, so that a server
 // that lags can't hide it, and on the connection on which the create would go
 // out again. It returns "" if the node is certainly not there.
-func (j *creation) find() (string, *zk.Stat, error) {
+func (j *creation) look() (string, *zk.Stat, error) {
 	l := j.l
 	dir := parentOf(j.prefix)
 	base := j.prefix[strings.LastIndexByte(j.prefix, '/')+1:]
-search:
-	for {
-		if _, err := repeat(l.ctx, l, "sync", dir, func(c *zk.Conn) (string, error) { return c.Sync(l.Full(dir)) }); err != nil {
-			return "", nil, err
-		}
-		names, _, err := l.Children(l.ctx, dir)
-		if errors.Is(err, zk.ErrNoNode) {
-			return "", nil, nil
-		}
-		if err != nil {
-			return "", nil, err
-		}
-		for _, name := range names {
-			if !strings.HasPrefix(name, base) {
-				continue
-			}
-			data, stat, err := l.Get(l.ctx, join(dir, name))
-			switch {
-			case errors.Is(err, zk.ErrNoNode):
-				continue // somebody else's, gone by now; ours would have no reason to go
-			case errors.Is(err, zk.ErrNoAuth):
-				continue // not ours: we may read what we make
-			case err != nil:
-				if l.Err() != nil {
-					return "", nil, err
-				}
-				continue search
-			}
-			if stat.EphemeralOwner == l.id && bytes.Equal(data, j.data) {
-				return join(dir, name), stat, nil
-			}
-		}
+	if _, err := repeat(l.ctx, l, "sync", dir, func(c *zk.Conn) (string, error) { return c.Sync(l.Full(dir)) }); err != nil {
+		return "", nil, err
+	}
+	names, _, err := l.Children(l.ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
 		return "", nil, nil
 	}
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, base) {
+			continue
+		}
+		data, stat, err := l.Get(l.ctx, join(dir, name))
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			// somebody else's, gone by now; ours would have no reason to go
+		case errors.Is(err, zk.ErrNoAuth):
+			// not ours: we may read what we make
+		case err != nil:
+			return "", nil, err
+		case stat.EphemeralOwner == l.id && bytes.Equal(data, j.data):
+			return join(dir, name), stat, nil
+		}
+	}
+	return "", nil, nil
 }
 
 // enlist makes the creation known to the wire, by its data.

@@ -31,14 +31,15 @@ func (l *Life) dial() error {
 	}
 	l.conn = conn
 	l.s.wg.Go(func() {
-		for range events { // closed when the client's own goroutines have ended
+		for range events { // they were told to onEvent
 		}
+		close(l.clientGone)
 	})
 	select {
 	case <-l.firstGate():
 		return nil
 	case <-l.done:
-		l.abort()
+		l.closeClient()
 		return l.Err()
 	}
 }
@@ -47,17 +48,6 @@ func (l *Life) firstGate() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gate
-}
-
-// abort closes a client that never got a session.
-func (l *Life) abort() {
-	l.mu.Lock()
-	w := l.wire
-	l.mu.Unlock()
-	if w != nil {
-		w.Close()
-	}
-	l.conn.Close()
 }
 
 // onEvent is called by the client's goroutines, in the order of what happens on
@@ -97,15 +87,14 @@ func (h *hosts) Init(servers []string) error {
 // Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next implements zk.HostProvider. To say that the list begins anew makes the
-// client drop what it has queued and look whether it is being closed: just what
-// is wanted once the life is over.
+// Next implements zk.HostProvider. It never says that the list begins anew: that
+// would make the client pause for a second.
 func (h *hosts) Next() (server string, retryStart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	return server, h.life.ctx.Err() != nil
+	return server, false
 }
 
 // Connected implements zk.HostProvider.
@@ -128,7 +117,7 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 		}
 	}
 	if h.life.ctx.Err() != nil {
-		return nil, context.Cause(h.life.ctx)
+		return newGhost(h.life), nil
 	}
 	limit := h.attemptLimit()
 	ctx, cancel := context.WithTimeout(h.life.ctx, limit)

@@ -87,7 +87,7 @@ func classify(err error) outcome {
 		return unknown
 	case code == codeThrottled:
 		return notSent
-	case code == codeConnectionLoss || code == codeOperationTimeout || code >= codeDataInconsistency:
+	case code == codeConnectionLoss || code == codeOperationTimeout || code == codeRequestTimeout || code >= codeDataInconsistency:
 		return unknown
 	default:
 		return answered
@@ -109,12 +109,14 @@ func isCode(err error) bool {
 	return false
 }
 
-// Codes for which the client has no error of its own.
+// Codes that are looked at as numbers; most have no error in the client.
 const (
 	codeDataInconsistency = -3
 	codeConnectionLoss    = -4
 	codeUnimplemented     = -6
 	codeOperationTimeout  = -7
+	codeNoNode            = -101
+	codeRequestTimeout    = -122
 	codeThrottled         = -127
 )
 

@@ -24,7 +24,7 @@ func (w *wire) handshake() ([]byte, error) {
 	}
 	if err := w.life.welcome(id, timeout, w.sentAt); err != nil {
 		if id != 0 {
-			w.discard()
+			w.closeSession() // it may be one that was opened for us unasked
 		}
 		w.life.end(err)
 		return nil, err
@@ -106,9 +106,9 @@ func (w *wire) authenticate(a Auth) error {
 	}
 }
 
-// discard ends a session that the ensemble opened for us unasked, so that it does
-// not linger.
-func (w *wire) discard() {
+// closeSession asks the server to end whatever session the connection has, past
+// the client. Nobody waits for the answer.
+func (w *wire) closeSession() {
 	var f frameWriter
 	f.int32(1)
 	f.int32(opCloseSession)

@@ -64,7 +64,12 @@ func (l *Life) beat() {
 	if !errors.Is(err, zk.ErrNoNode) {
 		if l.ctx.Err() == nil {
 			l.log.Warn("heartbeat refused", "error", err)
-			newPause().wait(l.ctx, l)
+			t := time.NewTimer(l.Timeout() / 24)
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-l.ctx.Done():
+			}
 		}
 		return
 	}

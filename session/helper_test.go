@@ -84,6 +84,16 @@ func holdNew(t *testing.T, l *session.Life) (*session.Hold, *loss) {
 	return hold(t, l, node(t, l, "/n-"))
 }
 
+// wait waits until the holder is told, but not for ever.
+func (l *loss) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.told:
+	case <-time.After(10 * timeout):
+		t.Fatal("the holder is not told that the hold is lost")
+	}
+}
+
 func (l *loss) yet() bool {
 	select {
 	case <-l.told:
@@ -102,6 +112,9 @@ func within(t *testing.T, d time.Duration, what string, f func()) {
 		t.Errorf("%s took %v: want at most %v", what, took, d)
 	}
 }
+
+// soon is what may pass without anybody calling it a delay.
+const soon = 100 * time.Millisecond
 
 // after returns a context that ends after d.
 func after(t *testing.T, d time.Duration) context.Context {

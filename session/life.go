@@ -29,7 +29,9 @@ type Life struct {
 	done chan struct{} // closed when everything held has been revoked
 	wg   sync.WaitGroup
 
-	conn    *zk.Conn
+	conn       *zk.Conn
+	clientGone chan struct{} // closed when conn's goroutines have ended
+
 	id      int64 // set before start returns
 	watches *watchTable
 
@@ -55,6 +57,7 @@ func newLife(s *Session) *Life {
 		s:             s,
 		log:           s.cfg.Logger,
 		done:          make(chan struct{}),
+		clientGone:    make(chan struct{}),
 		kickWatchdog:  make(chan struct{}, 1),
 		kickHeartbeat: make(chan struct{}, 1),
 		gate:          make(chan struct{}),
@@ -134,25 +137,38 @@ func (l *Life) end(cause error) {
 // bury closes the connection of an ended life and waits for what it started.
 func (l *Life) bury() {
 	<-l.ctx.Done()
+	l.closeClient()
+	l.wg.Wait()
+}
+
+// closeClient asks the ensemble to end the session, and waits for that for a
+// second if the connection is up, and then for the client's goroutines. The life
+// has ended.
+func (l *Life) closeClient() {
+	l.mu.Lock()
+	w, up := l.wire, l.connected
+	l.mu.Unlock()
+	if !up && w != nil {
+		w.closeSession() // a handshake may have got so far that there is one
+		w.waitUntilLost(50 * time.Millisecond)
+		w.Close() // a ghost from now on, which answers the client
+	}
 	closed := make(chan struct{})
-	go func() { // ends within about a second: see below
-		l.conn.Close() // asks the ensemble to end the session, if it can be reached
+	go func() {
+		l.conn.Close()
 		close(closed)
 	}()
 	t := time.NewTimer(time.Second)
+	defer t.Stop()
 	select {
 	case <-closed:
 	case <-t.C:
 	}
-	t.Stop()
-	l.mu.Lock()
-	w := l.wire
-	l.mu.Unlock()
 	if w != nil {
-		w.Close() // ends the client's loops, and with them Close
+		w.Close()
 	}
 	<-closed
-	l.wg.Wait()
+	<-l.clientGone
 }
 
 // announce tells the session's readers what state this life is in. Until the
@@ -160,9 +176,13 @@ func (l *Life) bury() {
 func (l *Life) announce() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if l.s.current != l {
-		return
+	if l.s.current == l {
+		l.announceLocked()
 	}
+}
+
+// announceLocked is announce for one who holds the session's mutex.
+func (l *Life) announceLocked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -192,6 +212,10 @@ func (l *Life) spawn(fn func()) bool {
 // the session on a connection, and when that connection is gone.
 func (l *Life) linkUp() {
 	l.mu.Lock()
+	if l.ended != nil { // to a ghost
+		l.mu.Unlock()
+		return
+	}
 	if !l.connected {
 		l.connected = true
 		close(l.gate)
@@ -203,7 +227,7 @@ func (l *Life) linkUp() {
 
 func (l *Life) linkDown() {
 	l.mu.Lock()
-	if !l.connected {
+	if !l.connected || l.ended != nil {
 		l.mu.Unlock()
 		return
 	}
@@ -220,9 +244,7 @@ func (l *Life) linkDown() {
 	l.mu.Unlock()
 	revoke(strict, ErrSuspended, false)
 	kick(l.kickWatchdog)
-	if l.Err() == nil {
-		l.log.Info("connection down", "trusted_for", l.Remaining())
-	}
+	l.log.Info("connection down", "trusted_for", max(0, l.Remaining()))
 	l.announce()
 }
 

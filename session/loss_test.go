@@ -33,7 +33,7 @@ func expectLossBeforeExpiry(t *testing.T, disturb func(t *testing.T, srv *zktest
 			}
 			cut := time.Now()
 			disturb(t, srv, l)
-			<-lost.told
+			lost.wait(t)
 			if lost.cause != session.ErrTrustOver || !lost.gone {
 				t.Errorf("lost to %v (gone %v)", lost.cause, lost.gone)
 			}

@@ -111,7 +111,8 @@ func (l *Life) below(op any) (any, error) {
 	return nil, invalidf("operation %T: want *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest", op)
 }
 
-// Full returns path with the chroot before it, as other clients see it.
+// Full returns path with the chroot before it, as other clients see it. The path
+// "/" is the chroot itself.
 func (l *Life) Full(path string) string {
 	if path == "/" {
 		return cmp.Or(l.s.cfg.Chroot, "/")
@@ -146,7 +147,7 @@ func (l *Life) createContainer(ctx context.Context, path string, data []byte) er
 		sent := time.Now()
 		var err error
 		if !l.s.noContainers.Load() {
-			_, err = c.CreateContainer(l.Full(path), data, zk.FlagContainer, l.s.cfg.ACL)
+			_, err = c.Create(l.Full(path), data, zk.FlagContainer, l.s.cfg.ACL) // see wire.noteRequest
 			if err != nil && isUnimplemented(err) {
 				l.s.noContainers.Store(true)
 			}
@@ -178,16 +179,31 @@ func (l *Life) makeChroot() error {
 	if err != nil || there {
 		return err
 	}
-	for i := 1; i <= len(root); i++ {
-		if i < len(root) && root[i] != '/' {
-			continue
-		}
-		_, err := repeat(l.ctx, l, "create", root[:i], func(c *zk.Conn) (string, error) {
-			return c.Create(root[:i], nil, zk.FlagPersistent, l.s.cfg.ACL)
-		})
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return fmt.Errorf("making the chroot: %w", err)
-		}
+	if err := l.makePersistent(root); err != nil {
+		return fmt.Errorf("making the chroot: %w", err)
 	}
 	return nil
+}
+
+// makePersistent makes a node, given with the chroot before it, and those above
+// where they are missing. It begins at the lowest: what is there need not be
+// ours to make.
+func (l *Life) makePersistent(full string) error {
+	create := func() error {
+		_, err := repeat(l.ctx, l, "create", full, func(c *zk.Conn) (string, error) {
+			return c.Create(full, nil, zk.FlagPersistent, l.s.cfg.ACL)
+		})
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil
+		}
+		return err
+	}
+	err := create()
+	if errors.Is(err, zk.ErrNoNode) && parentOf(full) != "/" {
+		if err := l.makePersistent(parentOf(full)); err != nil {
+			return err
+		}
+		err = create()
+	}
+	return err
 }

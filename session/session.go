@@ -101,11 +101,11 @@ func (s *Session) adopt(l *Life) {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	closing := s.ctx.Err() != nil
+	l.announceLocked() // before anybody can see l
 	s.mu.Unlock()
 	if closing { // Close came too early to see l
 		l.end(ErrClosed)
 	}
-	l.announce()
 }
 
 // note remembers what last went wrong, for Open's error.

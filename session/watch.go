@@ -13,7 +13,7 @@ import (
 type Watch struct {
 	Data  []byte   // from [Life.Watch]
 	Names []string // from [Life.WatchChildren]: those below the node, in no order
-	Stat  *zk.Stat
+	Stat  *zk.Stat // nil from [Life.WatchPresence] where there is no node
 	// Fired is closed when the node has changed or gone, or when that can't be
 	// said any longer because the connection was lost: look again. It says
 	// nothing about what happened.
@@ -31,6 +31,14 @@ func (l *Life) Watch(ctx context.Context, path string) (*Watch, error) {
 // behind.
 func (l *Life) WatchChildren(ctx context.Context, path string) (*Watch, error) {
 	return l.watch(ctx, watchKey{l.Full(path), watchChildren})
+}
+
+// WatchPresence reads a node's stat, which is nil where there is no such node, and
+// watches for it to come, to change or to go. Other than Watch it leaves a watch
+// behind where the node never comes, so it is for the few paths for which that is
+// waited for.
+func (l *Life) WatchPresence(ctx context.Context, path string) (*Watch, error) {
+	return l.watch(ctx, watchKey{l.Full(path), watchPresence})
 }
 
 func (l *Life) watch(ctx context.Context, key watchKey) (*Watch, error) {
@@ -80,9 +88,15 @@ func (l *Life) watch(ctx context.Context, key watchKey) (*Watch, error) {
 // were set on it just before, with a zxid that is being written meanwhile.
 func (l *Life) arm(a *armament) {
 	seen, err := repeat(l.ctx, l, "watch", l.cut(a.path), func(c *zk.Conn) (w Watch, err error) {
-		if a.kind == watchChildren {
+		switch a.kind {
+		case watchChildren:
 			w.Names, w.Stat, err = c.Children(a.path)
-		} else {
+		case watchPresence:
+			var there bool
+			if there, w.Stat, err = c.Exists(a.path); !there {
+				w.Stat = nil
+			}
+		default:
 			w.Data, w.Stat, err = c.Get(a.path)
 		}
 		return w, err
@@ -101,6 +115,7 @@ type watchKind int
 const (
 	watchData watchKind = iota
 	watchChildren
+	watchPresence
 )
 
 // A watchTable has the watches of a life.

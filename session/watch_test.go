@@ -121,7 +121,7 @@ func TestEventsMissedDuringCuts(t *testing.T) {
 		for i := range others {
 			srv.Create(fmt.Sprint("/still-", i), nil)
 		}
-		for round := range 100 {
+		for round := range 60 {
 			path := fmt.Sprint("/p-", round)
 			srv.Create(path, nil)
 			w := watch(t, l, path)
@@ -162,6 +162,24 @@ func TestEventsMissedDuringCuts(t *testing.T) {
 		}
 		if n := srv.Watches(); n > others {
 			t.Errorf("%d watches on the server", n)
+		}
+	})
+}
+
+// case 23: questions that wait for the connection are the first on a new one, and
+// must not meet the client's look at the watches that it has.
+func TestQuestionsRightAfterAReconnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, l := open(t, config(srv))
+		srv.Create("/p", nil)
+		for range 100 {
+			w := watch(t, l, "/p")
+			srv.Cut(l.ID())
+			<-w.Fired
+		}
+		watch(t, l, "/p") // connected again
+		if n := srv.Requests().Of(zktest.OpSetWatches); n != 0 {
+			t.Errorf("the client set its watches anew %d times", n)
 		}
 	})
 }
@@ -220,6 +238,7 @@ func TestManyLookAtANodeThatHasGone(t *testing.T) {
 		}
 		<-arrived
 		synctest.Wait()
+		srv.Delay(time.Millisecond) // all of them look again before the second answer is there
 		release()
 		wg.Wait()
 		if n := srv.Requests().Of(zktest.OpGetData); n > 2 {

@@ -148,7 +148,7 @@ func TestWindowEndsBeforeTheSession(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		reconnections := rapid.IntRange(0, 2).Draw(t, "reconnections")
-		for i := range uint64(100) {
+		for i := range uint64(40) {
 			m := &model{rnd: rand.New(rand.NewPCG(seed, i)), timeout: 1000 * time.Millisecond}
 			if until, expiry := m.play(reconnections); until.After(clock(expiry)) {
 				t.Fatalf("model %d: trusted until %v: the session expired at %v", i, until.Sub(origin), expiry)

@@ -24,7 +24,9 @@ import (
 //   - a failed write shows as a lost connection, not as an error of its own;
 //   - watches are set here, unknown to the client, and each fires when the
 //     connection is lost, so that whoever waits looks again;
-//   - sequential nodes are made by the request that answers with their stat.
+//   - sequential nodes are made by the request that answers with their stat, and
+//     containers by the one for containers. (The client's own call for that reads
+//     its answer while the connection may still be writing it.)
 type wire struct {
 	net.Conn
 	life   *Life
@@ -36,18 +38,28 @@ type wire struct {
 	out     []byte // frames that the client has yet to read
 	greeted bool   // the handshake is over
 	broken  error  // set when the connection is lost
+	lost    chan struct{}
 
 	mu        sync.Mutex // the client reads and writes on different goroutines
 	asked     map[int32]watchKey
 	armed     map[watchKey]struct{} // watches that this connection has
 	creations map[int32]*creation
+
+	// See ghost.go.
+	closeOnce     sync.Once
+	asksToClose   chan struct{} // closed when closeXid is set
+	closeXid      int32
+	answeredClose bool
 }
 
 const (
 	opCreate       = 1
+	opExists       = 3
 	opGetData      = 4
 	opGetChildren2 = 12
 	opCreate2      = 15
+
+	opCreateContainer = 19
 
 	eventDeleted  = 2
 	eventChildren = 4
@@ -67,6 +79,9 @@ func newWire(l *Life, conn net.Conn, server string, limit time.Duration) *wire {
 		asked:     make(map[int32]watchKey),
 		armed:     make(map[watchKey]struct{}),
 		creations: make(map[int32]*creation),
+
+		lost:        make(chan struct{}),
+		asksToClose: make(chan struct{}),
 	}
 	l.mu.Lock()
 	l.wire = w
@@ -93,20 +108,28 @@ func (w *wire) Write(frame []byte) (int, error) {
 // Read hands out whole frames one after the other, however little is asked for.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.out) == 0 {
-		if w.broken != nil {
-			return 0, w.broken
-		}
 		var frame []byte
 		var err error
-		if !w.greeted {
-			frame, err = w.handshake()
-			w.greeted = true
-		} else if frame, err = w.readFrame(); err == nil {
-			w.noteReply(frame[4:])
+		switch {
+		case w.broken != nil && w.life.Err() == nil:
+			return 0, w.broken
+		case w.broken != nil:
+			if frame, err = w.ghost(); err != nil {
+				return 0, err
+			}
+		case !w.greeted:
+			if frame, err = w.handshake(); err == nil {
+				w.greeted = true
+			}
+		default:
+			if frame, err = w.readFrame(); err == nil {
+				err = w.noteReply(frame[4:])
+			}
 		}
 		if err != nil {
 			w.Conn.Close()
 			w.broken = err
+			close(w.lost)
 			w.dropWatches()
 			w.life.s.note(fmt.Errorf("%s: %w", w.server, err))
 			continue
@@ -163,17 +186,27 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch op {
-	case opGetData, opGetChildren2:
+	case opGetData, opGetChildren2, opExists:
 		key := watchKey{path: r.string()}
-		if op == opGetChildren2 {
+		switch op {
+		case opGetChildren2:
 			key.kind = watchChildren
+		case opExists:
+			key.kind = watchPresence
 		}
 		if r.err == nil && w.life.watches.wants(key) {
 			send = bytes.Clone(frame) // the client's buffer is not ours to change
 			send[len(send)-1] = 1
 			w.asked[xid] = key
 		}
+	case opCloseSession:
+		w.noteClose(xid)
 	case opCreate:
+		if binary.BigEndian.Uint32(frame[len(frame)-4:]) == zk.FlagContainer {
+			send = bytes.Clone(frame)
+			binary.BigEndian.PutUint32(send[8:], opCreateContainer)
+			break
+		}
 		r.string() // path
 		if c := w.life.creationOf(r.string()); r.err == nil && c != nil {
 			if !w.life.s.noCreate2.Load() {
@@ -188,19 +221,27 @@ func (w *wire) noteRequest(frame []byte) (send []byte, written func()) {
 }
 
 // noteReply takes note of a frame before the client sees it: what has arrived at
-// the server, which watches there are, what they have to say.
-func (w *wire) noteReply(body []byte) {
+// the server, which watches there are, what they have to say. The client panics
+// at a reply without a whole header, so that counts as a broken connection.
+func (w *wire) noteReply(body []byte) error {
 	r := reader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
+	if r.err != nil {
+		return fmt.Errorf("reply of %d bytes: %w", len(body), r.err)
+	}
 	if xid == xidEvent { // which answers nothing that we sent
 		event, _, path := r.int32(), r.int32(), r.string()
+		if r.err != nil {
+			return fmt.Errorf("event: %w", r.err)
+		}
 		if event != eventChildren {
 			w.fire(watchKey{path, watchData})
+			w.fire(watchKey{path, watchPresence})
 		}
 		if event == eventChildren || event == eventDeleted {
 			w.fire(watchKey{path, watchChildren})
 		}
-		return
+		return nil
 	}
 	w.life.mu.Lock()
 	w.life.win.answered(xid, time.Now())
@@ -210,7 +251,7 @@ func (w *wire) noteReply(body []byte) {
 	defer w.mu.Unlock()
 	if key, ok := w.asked[xid]; ok {
 		delete(w.asked, xid)
-		if code == 0 {
+		if code == 0 || code == codeNoNode && key.kind == watchPresence {
 			w.armed[key] = struct{}{}
 		}
 	}
@@ -224,6 +265,7 @@ func (w *wire) noteReply(body []byte) {
 			w.life.s.noCreate2.Store(true)
 		}
 	}
+	return nil
 }
 
 func (w *wire) fire(key watchKey) {
@@ -289,12 +331,20 @@ func (r *reader) stat() *zk.Stat {
 	return s
 }
 
-func (r *reader) string() string { return string(r.take(int(r.int32()))) }
+// string reads a string or a buffer, which may be none at all.
+func (r *reader) string() string {
+	n := r.int32()
+	if n == -1 {
+		return ""
+	}
+	return string(r.take(int(n)))
+}
 
 // A frameWriter puts them together.
 type frameWriter struct{ b []byte }
 
 func (f *frameWriter) int32(v int32)   { f.b = binary.BigEndian.AppendUint32(f.b, uint32(v)) }
+func (f *frameWriter) int64(v int64)   { f.b = binary.BigEndian.AppendUint64(f.b, uint64(v)) }
 func (f *frameWriter) string(s string) { f.int32(int32(len(s))); f.b = append(f.b, s...) }
 
 // frame returns what was written with its length in front.

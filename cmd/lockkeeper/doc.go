@@ -1,14 +1,16 @@
 // Command lockkeeper holds ZooKeeper locks for shell scripts and people.
 //
-//	lockkeeper holds a ZooKeeper lock while a command runs.
+//	lockkeeper holds a ZooKeeper lock, or leads, while a command runs.
 //
 //	Usage:
 //
-//	    lockkeeper run [flags] PATH -- COMMAND [ARG…]   hold the lock at PATH while COMMAND runs
-//	    lockkeeper demo                                 watch a lock being passed on, and lost
-//	    lockkeeper dev [flags]                          run a ZooKeeper server for development
-//	    lockkeeper version                              print the version
-//	    lockkeeper help [TOPIC]                         more about a subcommand, or exit-codes
+//	    lockkeeper run [flags] PATH -- COMMAND [ARG…]     hold the lock at PATH while COMMAND runs
+//	    lockkeeper elect [flags] PATH -- COMMAND [ARG…]   run COMMAND while elected at PATH
+//	    lockkeeper leader [flags] PATH                    say who leads at PATH
+//	    lockkeeper demo                                   watch a lock being passed on, and lost
+//	    lockkeeper dev [flags]                            run a ZooKeeper server for development
+//	    lockkeeper version                                print the version
+//	    lockkeeper help [TOPIC]                           more about a subcommand, or exit-codes
 //
 //	----------------------------------------------------------------
 //	Usage: lockkeeper run [flags] PATH -- COMMAND [ARG…]
@@ -34,9 +36,19 @@
 //	        (default: no limit)
 //	  -owner name
 //	        name shown to others that look at the lock (default host/pid)
+//	  -permits number
+//	        take a semaphore with this number of permits, which is the same for all:
+//	        so many hold it at a time
+//	  -rw side
+//	        take a side, read or write, of a read/write lock: readers share it, a
+//	        writer has it alone
 //	  -servers host:port,…
 //	        members of the ensemble: host:port,…; port 2181 where left out
 //	        (required, here or in $LOCKKEEPER_SERVERS)
+//	  -shared
+//	        hold the lock together with others that give -shared: short for -rw read
+//	  -take number
+//	        take this number of the permits, all at once (default 1)
 //	  -timeout duration
 //	        session timeout to ask for (default 10s)
 //	  -tls
@@ -59,12 +71,23 @@
 //
 //	run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 //	when COMMAND has ended. Without --, the first argument that is no flag is PATH.
+//
+//	Kinds of lock. A path is of one kind only. Without further flags it is a mutex: one
+//	holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
+//	lock: those with -shared hold it together, one with -rw write holds it alone. With
+//	-permits N it is a semaphore: N permits are there, of which each takes one or as
+//	many as -take says. All kinds are had in order of arrival. Whoever comes with flags
+//	of another kind, or with another N, is told so, with exit code 118.
+//
 //	COMMAND has our standard input, output and error, and our environment (with
 //	LOCKKEEPER_AUTH in it, if set) and
 //
 //	    LOCKKEEPER_PATH     PATH
 //	    LOCKKEEPER_TOKEN    the fencing token, in decimal: larger for every later grant
 //	    LOCKKEEPER_OWNER    the name that others see
+//	    LOCKKEEPER_SLOT     with -permits N, a number from 0 to N-1 that no other holder
+//	                        has; with -take, the lowest of those
+//	    LOCKKEEPER_SLOTS    all of them, with commas between
 //
 //	Loss. When no news comes from the ensemble, trust in the session ends before the
 //	ensemble can give the lock to another. When -grace is left of it, COMMAND gets
@@ -95,16 +118,128 @@
 //	Exit codes:
 //
 //	code    meaning
-//	0-255   of run: the command's own exit code, when it ended by itself
+//	0-255   of run and elect: the command's own exit code, when it ended by itself
 //	1       the demo's check failed, or the dev server could not start
 //	116     the lock was not had: busy (-try), or the wait was over (-wait);
-//	        the command was not started
-//	117     the lock was lost: the command was told to end, or killed
+//	        the command was not started; of leader: nobody leads
+//	117     the lock was lost: the command was told to end, or killed; of elect, with
+//	        -once: so was the term
 //	118     the ensemble could not be reached, or it refused
 //	119     bad input: nothing was sent
 //	126     the command was found but could not be started
 //	127     the command was not found: nothing was sent
-//	128+n   signal n ended the command, or the wait for the lock
+//	128+n   signal n ended the command, the wait for the lock, elect or leader
+//
+//	----------------------------------------------------------------
+//	Usage: lockkeeper elect [flags] PATH -- COMMAND [ARG…]
+//
+//	Flags:
+//
+//	  -auth scheme:credentials
+//	        identity to present, as scheme:credentials; may be repeated. Arguments can
+//	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
+//	  -chroot path
+//	        take every path below this one; made if missing
+//	  -connect-timeout duration
+//	        give up if there is no session after this time; 0: never (default 30s)
+//	  -grace duration
+//	        duration that the command has to end by itself when the term is being lost;
+//	        at most a third of the session timeout (default 2s, or a fifth of the
+//	        session timeout or of -max-hold if that is less)
+//	  -lock-delay duration
+//	        if we die or lose the term, keep it closed to others for this duration,
+//	        1ms to 24h (default: none)
+//	  -max-hold duration
+//	        end the command when it has held the term for this duration
+//	        (default: no limit)
+//	  -once
+//	        one term only: exit, too, when the term was lost
+//	  -owner name
+//	        name shown to others that look at the term (default host/pid)
+//	  -servers host:port,…
+//	        members of the ensemble: host:port,…; port 2181 where left out
+//	        (required, here or in $LOCKKEEPER_SERVERS)
+//	  -timeout duration
+//	        session timeout to ask for (default 10s)
+//	  -tls
+//	        use TLS; implied by the flags that follow
+//	  -tls-ca file
+//	        PEM file of the authorities to trust (default: the system's)
+//	  -tls-cert file
+//	        PEM file of our certificate
+//	  -tls-key file
+//	        PEM file of its key
+//	  -tls-server-name name
+//	        name to expect in the servers' certificates (default: the host in -servers)
+//	  -v
+//	        say on stderr what happens
+//	  -value text
+//	        text to publish while elected (default: the owner)
+//
+//	elect is a candidate in the election at PATH, runs COMMAND while it is elected, and
+//	shows a value, such as an address, to all who ask who leads: see lockkeeper leader.
+//	Candidates are elected in order of arrival. COMMAND has what run gives it, and
+//	LOCKKEEPER_PATH, LOCKKEEPER_TOKEN and LOCKKEEPER_OWNER.
+//
+//	Loss. When the term is being lost, or -max-hold is over, COMMAND is ended as run
+//	ends it, before another can be elected. Then we are a candidate again, at the
+//	tail, and COMMAND runs again when we are elected again. With -once that is the
+//	end: exit code 117.
+//
+//	The end. When COMMAND ends by itself, whatever its exit code, we resign and exit
+//	with that. Whoever wants it started again runs lockkeeper in a loop, so that
+//	others come first.
+//
+//	Signals. INT, TERM and QUIT end us: they are passed on to COMMAND, and when it has
+//	ended, in its own time, we resign and exit with 128+n. HUP, USR1 and USR2 are
+//	passed on and change nothing else. While there is no COMMAND, HUP ends us, too, and
+//	USR1 and USR2 do nothing. Whoever ends us while we are a candidate leaves nothing
+//	behind. The rest, and what is said of terminals and Windows, is as with run.
+//
+//	Exit codes: see lockkeeper help exit-codes.
+//
+//	----------------------------------------------------------------
+//	Usage: lockkeeper leader [flags] PATH
+//
+//	Flags:
+//
+//	  -auth scheme:credentials
+//	        identity to present, as scheme:credentials; may be repeated. Arguments can
+//	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
+//	  -chroot path
+//	        take every path below this one; made if missing
+//	  -connect-timeout duration
+//	        give up if there is no session after this time; 0: never (default 30s)
+//	  -servers host:port,…
+//	        members of the ensemble: host:port,…; port 2181 where left out
+//	        (required, here or in $LOCKKEEPER_SERVERS)
+//	  -timeout duration
+//	        session timeout to ask for (default 10s)
+//	  -tls
+//	        use TLS; implied by the flags that follow
+//	  -tls-ca file
+//	        PEM file of the authorities to trust (default: the system's)
+//	  -tls-cert file
+//	        PEM file of our certificate
+//	  -tls-key file
+//	        PEM file of its key
+//	  -tls-server-name name
+//	        name to expect in the servers' certificates (default: the host in -servers)
+//	  -v
+//	        say on stderr what happens
+//	  -watch
+//	        go on, and say what changes
+//
+//	leader says who leads at PATH, as elected by lockkeeper elect or the library:
+//
+//	    token=4294967299 since=2026-03-01T09:30:00Z owner=web1/4711 value=10.0.0.1:80
+//
+//	Owner and value are quoted where they have spaces, quotes or control characters. If
+//	nobody leads, the exit code is 116. With -watch it says so at once and after each
+//	change, in a line of its own, and "vacant" while nobody leads; what came and went
+//	in between may be left out.
+//
+//	It is true of one moment: to decide whether to write, use the token.
 //
 //	----------------------------------------------------------------
 //	Usage: lockkeeper demo

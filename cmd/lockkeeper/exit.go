@@ -25,16 +25,17 @@ const (
 
 // exitCodesHelp is the one table of them.
 const exitCodesHelp = `code    meaning
-0-255   of run: the command's own exit code, when it ended by itself
+0-255   of run and elect: the command's own exit code, when it ended by itself
 1       the demo's check failed, or the dev server could not start
 116     the lock was not had: busy (-try), or the wait was over (-wait);
-        the command was not started
-117     the lock was lost: the command was told to end, or killed
+        the command was not started; of leader: nobody leads
+117     the lock was lost: the command was told to end, or killed; of elect, with
+        -once: so was the term
 118     the ensemble could not be reached, or it refused
 119     bad input: nothing was sent
 126     the command was found but could not be started
 127     the command was not found: nothing was sent
-128+n   signal n ended the command, or the wait for the lock
+128+n   signal n ended the command, the wait for the lock, elect or leader
 `
 
 // A failure is an error with the exit code that goes with it. Where err is nil

@@ -20,7 +20,7 @@ func TestGrace(t *testing.T) {
 		{3*s + 1, unset, 9 * s, -1},
 		{0, unset, 9 * s, 0},
 	} {
-		f := runFlags{grace: tt.grace, maxHold: tt.maxHold, timeout: 10 * s}
+		f := holdFlags{connFlags: connFlags{timeout: 10 * s}, grace: tt.grace, maxHold: tt.maxHold}
 		got, err := f.graceWithin(tt.timeout)
 		if tt.want == -1 {
 			if exitCode(err) != exitUsage {

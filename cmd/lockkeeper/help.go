@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-const aboutHelp = `lockkeeper holds a ZooKeeper lock while a command runs.
+const aboutHelp = `lockkeeper holds a ZooKeeper lock, or leads, while a command runs.
 `
 
 // help prints what is known about a topic.
@@ -32,15 +32,15 @@ func help(args []string, w io.Writer) error {
 			return nil
 		}
 	}
-	return usagef("help: unknown topic %q: want run, demo, dev, version or exit-codes", args[0])
+	return usagef("help: unknown topic %q: want run, elect, leader, demo, dev, version or exit-codes", args[0])
 }
 
 func writeOverview(w io.Writer) {
 	io.WriteString(w, aboutHelp+"\nUsage:\n\n")
 	for _, c := range subcommands() {
-		fmt.Fprintf(w, "    lockkeeper %-36s %s\n", c.synopsis, c.summary)
+		fmt.Fprintf(w, "    lockkeeper %-38s %s\n", c.synopsis, c.summary)
 	}
-	fmt.Fprintf(w, "    lockkeeper %-36s %s\n", "help [TOPIC]", "more about a subcommand, or exit-codes")
+	fmt.Fprintf(w, "    lockkeeper %-38s %s\n", "help [TOPIC]", "more about a subcommand, or exit-codes")
 }
 
 func (c subcommand) writeHelp(w io.Writer) {

@@ -22,23 +22,28 @@ type subcommand struct {
 
 // subcommands returns all of them, in the order of the help.
 func subcommands() []subcommand {
-	return []subcommand{runSubcommand(), demoSubcommand(), devSubcommand(), versionSubcommand()}
+	return []subcommand{runSubcommand(), electSubcommand(), leaderSubcommand(), demoSubcommand(), devSubcommand(), versionSubcommand()}
 }
 
 func main() {
 	err := dispatch(os.Args[1:], os.Stdout)
 	var f *failure
 	if err != nil && !(errors.As(err, &f) && f.err == nil) {
-		// The library's errors begin with its name, which is ours: once is enough.
-		fmt.Fprintln(os.Stderr, "lockkeeper:", strings.ReplaceAll(err.Error(), "lockkeeper: ", ""))
+		say(err)
 	}
 	os.Exit(exitCode(err))
+}
+
+// say says on stderr what went wrong.
+func say(err error) {
+	// The library's errors begin with its name, which is ours: once is enough.
+	fmt.Fprintln(os.Stderr, "lockkeeper:", strings.ReplaceAll(err.Error(), "lockkeeper: ", ""))
 }
 
 // dispatch runs the subcommand that args name.
 func dispatch(args []string, stdout io.Writer) error {
 	if len(args) == 0 {
-		return usagef("no subcommand: want run, demo, dev, version or help\nTry: lockkeeper help")
+		return usagef("no subcommand: want run, elect, leader, demo, dev, version or help\nTry: lockkeeper help")
 	}
 	name, args := args[0], args[1:]
 	switch name {
@@ -50,7 +55,7 @@ func dispatch(args []string, stdout io.Writer) error {
 			return c.invoke(args, stdout)
 		}
 	}
-	return usagef("unknown subcommand %q: want run, demo, dev, version or help\nTry: lockkeeper help", name)
+	return usagef("unknown subcommand %q: want run, elect, leader, demo, dev, version or help\nTry: lockkeeper help", name)
 }
 
 func (c subcommand) invoke(args []string, stdout io.Writer) error {

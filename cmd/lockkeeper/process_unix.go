@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
@@ -20,6 +21,22 @@ var forwarded = []os.Signal{
 func signalNumber(s os.Signal) int {
 	n, _ := s.(syscall.Signal)
 	return int(n)
+}
+
+// stops are the signals of job control.
+var stops = []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+// ignoredAtStart are those of them that were ignored when we were started.
+var ignoredAtStart = slices.DeleteFunc(slices.Clone(stops), func(s os.Signal) bool { return !signal.Ignored(s) })
+
+// heedStops undoes that stops are ignored, for the sake of a command that is about
+// to be started and would inherit that from the one before. They don't stop us.
+func heedStops() {
+	for _, s := range stops {
+		if !slices.Contains(ignoredAtStart, s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // A process is a command in a process group of its own. Signals reach the
@@ -41,6 +58,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	go func() { // ends with the command
 		// What dieWithParent asks for is about the thread, so keep it.
 		runtime.LockOSThread()
+		heedStops()
 		if err := cmd.Start(); err != nil {
 			started <- err
 			return
@@ -49,7 +67,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 		p.tty.give(p.group)
 		// Being stopped is what a guard must not be: trust would run out unseen.
 		// Not earlier, since a command inherits what is ignored.
-		signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+		signal.Ignore(stops...)
 		started <- nil
 		if p.tty != nil {
 			go p.keepAwake() // ends with the command

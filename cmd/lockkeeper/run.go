@@ -5,27 +5,31 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
-	"log/slog"
-	"os"
-	"os/exec"
-	"os/signal"
-	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/recipes/mutex"
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
 const runHelp = `run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 when COMMAND has ended. Without --, the first argument that is no flag is PATH.
+
+Kinds of lock. A path is of one kind only. Without further flags it is a mutex: one
+holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
+lock: those with -shared hold it together, one with -rw write holds it alone. With
+-permits N it is a semaphore: N permits are there, of which each takes one or as
+many as -take says. All kinds are had in order of arrival. Whoever comes with flags
+of another kind, or with another N, is told so, with exit code 118.
+
 COMMAND has our standard input, output and error, and our environment (with
 LOCKKEEPER_AUTH in it, if set) and
 
     LOCKKEEPER_PATH     PATH
     LOCKKEEPER_TOKEN    the fencing token, in decimal: larger for every later grant
     LOCKKEEPER_OWNER    the name that others see
+    LOCKKEEPER_SLOT     with -permits N, a number from 0 to N-1 that no other holder
+                        has; with -take, the lowest of those
+    LOCKKEEPER_SLOTS    all of them, with commas between
 
 Loss. When no news comes from the ensemble, trust in the session ends before the
 ensemble can give the lock to another. When -grace is left of it, COMMAND gets
@@ -67,105 +71,53 @@ func runSubcommand() subcommand {
 			var f runFlags
 			f.register(fs)
 			return func(args []string) error {
-				j, err := f.job(args)
+				j, err := f.job("run", "lock", args, f.check)
 				if err != nil {
 					return err
 				}
-				return j.run()
+				return f.run(j)
 			}
 		},
 	}
 }
 
-// A job is one run: everything that could be checked without sending anything
-// has been.
-type job struct {
-	flags  runFlags
-	log    *slog.Logger
-	config session.Config
-	opts   []recipes.Option
-	owner  string
-	path   string
-	argv   []string // the first is a file
-	name   string   // of the command, as given
-
-	signals chan os.Signal
+// runFlags are the flags of run, as given.
+type runFlags struct {
+	holdFlags
+	kindFlags
+	wait time.Duration
+	try  bool
 }
 
-// job checks the flags and arguments of run.
-func (f *runFlags) job(args []string) (*job, error) {
-	j := &job{flags: *f, log: slog.New(slog.DiscardHandler)}
-	if f.verbose {
-		j.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
-	if err := j.parseArgs(args); err != nil {
-		return nil, err
-	}
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	var err error
-	if j.config, err = f.sessionConfig(j.log); err != nil {
-		return nil, err
-	}
-	var set recipes.Settings
-	if j.opts, set, err = f.lockOptions(j.log); err != nil {
-		return nil, err
-	}
-	j.owner = set.Owner
-	return j, j.findCommand()
+func (f *runFlags) register(fs *flag.FlagSet) {
+	f.holdFlags.register(fs, "lock")
+	f.kindFlags.register(fs)
+	fs.BoolVar(&f.try, "try", false, "do not wait for the lock")
+	duration(fs, &f.wait, "wait", "give up if the lock is not had after this `duration`, counted from the start\n(default: wait for ever)")
 }
 
-// parseArgs takes PATH -- COMMAND and PATH COMMAND.
-func (j *job) parseArgs(args []string) error {
-	if len(args) == 0 {
-		return usagef("no PATH\nTry: lockkeeper run -h")
-	}
-	j.path, args = args[0], args[1:]
-	if err := session.ValidatePath(j.path); err != nil {
-		return &failure{exitUsage, err}
-	}
+// check refuses values that can't be right. It sends nothing.
+func (f *runFlags) check() error {
 	switch {
-	case len(args) > 0 && args[0] == "--":
-		args = args[1:]
-	case len(args) > 0 && strings.HasPrefix(args[0], "-"):
-		return usagef("%q after PATH: flags go before PATH, and the command after --", args[0])
+	case f.try && f.wait != unset:
+		return usagef("-try and -wait exclude each other")
+	case f.wait == 0:
+		return usagef("-wait 0: want more than 0; -try does not wait")
 	}
-	if len(args) == 0 || args[0] == "" {
-		return usagef("no COMMAND\nTry: lockkeeper run -h")
+	if err := f.kindFlags.check(f.lockDelay != unset); err != nil {
+		return err
 	}
-	j.argv = args
-	return nil
+	return f.holdFlags.check()
 }
 
-// findCommand looks for the command, so that no lock is taken for one that isn't
-// there.
-func (j *job) findCommand() error {
-	file, err := exec.LookPath(j.argv[0])
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return &failure{exitNotStarted, err}
-	case err != nil:
-		return &failure{exitNotFound, err}
-	}
-	j.name = j.argv[0]
-	j.argv = append([]string{file}, j.argv[1:]...)
-	return nil
-}
-
-// run does the job. Signals that were ignored when we were started stay so.
-func (j *job) run() error {
-	j.signals = make(chan os.Signal, 16)
-	for _, s := range forwarded {
-		if !signal.Ignored(s) {
-			signal.Notify(j.signals, s)
-		}
-	}
-	ctx, stop := untilSignal(context.Background(), j.signals)
+// run does the job.
+func (f *runFlags) run(j *job) error {
+	j.signals = takeSignals()
+	ctx, stop := untilSignal(context.Background(), j.signals, anySignal)
 	defer stop()
-	if j.flags.wait != unset {
+	if f.wait != unset {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, j.flags.wait, errWaitOver)
+		ctx, cancel = context.WithTimeoutCause(ctx, f.wait, errWaitOver)
 		defer cancel()
 	}
 
@@ -174,140 +126,65 @@ func (j *job) run() error {
 		return err
 	}
 	defer sess.Close()
-	if _, err := j.flags.graceWithin(sess.Timeout()); err != nil {
-		return err // before anybody waits for long
-	}
-	grant, err := j.lock(ctx, sess)
+	grant, err := f.lock(ctx, j, sess)
 	if err != nil {
 		return err
 	}
 	stop()
-	err = j.hold(ctx, grant, sess.Timeout())
-	if lost := j.release(grant, sess.Timeout()); lost != nil && exitCode(err) != exitLost {
+	err = j.hold(ctx, grant, sess.Timeout(), nil)
+	ctx, stop = untilSignal(context.Background(), j.signals, anySignal)
+	defer stop()
+	if lost := j.release(ctx, grant, sess.Timeout()); lost != nil && !errors.As(err, new(lossError)) {
 		// In the last moment, but the command may not have been protected to its end.
 		return lost
 	}
 	return err
 }
 
-// connect opens the session.
-func (j *job) connect(ctx context.Context) (*session.Session, error) {
-	ctx, cancel := j.connectLimit(ctx)
-	defer cancel()
-	sess, err := session.Open(ctx, j.config)
-	if errors.Is(err, errWaitOver) { // of no use to those who want to know whether it is busy
-		err = &failure{exitUnavailable, err}
-	}
+// lock takes the lock.
+func (f *runFlags) lock(ctx context.Context, j *job, sess *session.Session) (*recipes.Grant, error) {
+	k, err := f.kind(sess, j.path, j.opts)
 	if err != nil {
 		return nil, err
 	}
-	j.log.Info("connected", "session", fmt.Sprintf("%#x", sess.ID()), "timeout", sess.Timeout())
-	return sess, nil
-}
-
-func (j *job) connectLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if j.flags.connect == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, j.flags.connect, errConnectOver)
-}
-
-// lock takes the lock, and makes sure that the trust window is wider than the
-// grace: after a long wait it may not be.
-func (j *job) lock(ctx context.Context, sess *session.Session) (*recipes.Grant, error) {
-	m, err := mutex.New(sess, j.path, j.opts...)
-	if err != nil {
-		return nil, err
-	}
-	acquire := m.Lock
-	if j.flags.try {
-		acquire = m.TryLock
+	acquire := k.lock
+	if f.try {
+		acquire = k.try
 		var cancel context.CancelFunc
-		ctx, cancel = j.connectLimit(ctx)
+		ctx, cancel = f.connectLimit(ctx)
 		defer cancel()
 	}
 	grant, err := acquire(ctx)
-	if errors.Is(err, recipes.ErrBusy) || errors.Is(err, errWaitOver) {
-		return nil, &failure{exitBusy, fmt.Errorf("%w%s", err, heldBy(m))}
+	switch {
+	case errors.Is(err, recipes.ErrBusy), errors.Is(err, errWaitOver):
+		return nil, &failure{exitBusy, fmt.Errorf("%w%s", err, heldBy(k.contenders))}
+	case errors.Is(err, recipes.ErrConflict):
+		return nil, fmt.Errorf("%w\n%s", err, k.otherwise)
 	}
-	if err != nil {
-		return nil, err
-	}
-	j.log.Info("granted", "path", j.path, "token", grant.Token(), "owner", j.owner)
-	return grant, nil
+	return grant, err
 }
 
 // heldBy says who has the lock, where that can be found out quickly.
-func heldBy(m *mutex.Mutex) string {
+func heldBy(contenders func(context.Context) ([]recipes.Contender, error)) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	queue, err := m.Contenders(ctx)
+	queue, err := contenders(ctx)
 	if err != nil {
 		return ""
 	}
+	var first string
+	others := 0
 	for _, c := range queue {
-		if c.Holding {
-			return fmt.Sprintf("; held by %s since %s", c.Owner, c.Since.Format(time.RFC3339))
+		switch {
+		case !c.Holding:
+		case first == "":
+			first = fmt.Sprintf("; held by %s since %s", c.Owner, c.Since.Format(time.RFC3339))
+		default:
+			others++
 		}
 	}
-	return ""
-}
-
-// hold runs the command under the lock, unless ctx was ended by a signal.
-func (j *job) hold(ctx context.Context, grant *recipes.Grant, timeout time.Duration) error {
-	if cause := context.Cause(ctx); errors.As(cause, new(signalled)) {
-		return cause
+	if others > 0 {
+		first += fmt.Sprintf(", and %d more", others)
 	}
-	grace, err := j.flags.graceWithin(timeout)
-	if err != nil {
-		return err
-	}
-	g := &guard{lease: grant, signals: j.signals, timeout: timeout, grace: grace}
-	if j.flags.maxHold != unset {
-		g.holdEnd = time.Now().Add(j.flags.maxHold)
-	}
-	if err := g.widen(); err != nil {
-		return &failure{exitLost, fmt.Errorf("%w; the command was not started", err)}
-	}
-	cmd := &exec.Cmd{
-		Path: j.argv[0], Args: append([]string{j.name}, j.argv[1:]...),
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: append(os.Environ(),
-			"LOCKKEEPER_PATH="+j.path,
-			"LOCKKEEPER_TOKEN="+grant.Token().String(),
-			"LOCKKEEPER_OWNER="+j.owner),
-	}
-	p, err := startProcess(cmd)
-	if err != nil {
-		return &failure{exitNotStarted, err}
-	}
-	g.cmd = p
-	lost := g.watch()
-	j.log.Info("command ended", "state", cmd.ProcessState, "pid", cmd.Process.Pid)
-	if lost != nil {
-		return &failure{exitLost, fmt.Errorf("lock lost, the command was ended: %w", lost)}
-	}
-	if code := p.exitCode(); code != 0 {
-		return &failure{code: code}
-	}
-	return nil
-}
-
-// release gives the lock up and waits for that to be confirmed, within reason:
-// closing the session does it as well, and in the end the ensemble does. The error
-// says that the lock was lost before.
-func (j *job) release(grant *recipes.Grant, timeout time.Duration) error {
-	ctx, stop := untilSignal(context.Background(), j.signals)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, min(timeout, 5*time.Second))
-	defer cancel()
-	switch err := grant.Release(ctx); {
-	case errors.Is(err, recipes.ErrRevoked):
-		return err
-	case err != nil:
-		j.log.Warn("release not confirmed", "error", err, "free_within", timeout)
-	default:
-		j.log.Info("released", "path", j.path)
-	}
-	return nil
+	return first
 }

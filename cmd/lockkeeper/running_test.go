@@ -41,6 +41,17 @@ func start(t *testing.T, srv *zktest.Server, script string, flags ...string) *ru
 // startAfter starts lockkeeper from a shell that has run prelude.
 func startAfter(t *testing.T, srv *zktest.Server, prelude, script string, flags ...string) *running {
 	t.Helper()
+	return launch(t, srv, prelude, "run", script, flags...)
+}
+
+// elect runs script while elected.
+func elect(t *testing.T, srv *zktest.Server, script string, flags ...string) *running {
+	t.Helper()
+	return launch(t, srv, ":", "elect", script, flags...)
+}
+
+func launch(t *testing.T, srv *zktest.Server, prelude, subcommand, script string, flags ...string) *running {
+	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "group")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -49,7 +60,7 @@ func startAfter(t *testing.T, srv *zktest.Server, prelude, script string, flags 
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-c", prelude + `; exec lockkeeper "$@"`, "sh", "run", "-servers", srv.Addr()}
+	args := []string{"-c", prelude + `; exec lockkeeper "$@"`, "sh", subcommand, "-servers", srv.Addr()}
 	args = append(args, flags...)
 	args = append(args, lockPath, "--", "sh", "-c", "exec 9>"+fifo+"\n"+script)
 	r := &running{t: t, cmd: exec.Command("sh", args...), group: group}

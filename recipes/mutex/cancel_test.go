@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,5 +237,41 @@ func TestCancelledWhileQueuedAndDisconnected(t *testing.T) {
 		e.Queued(1)
 		e.Release(g)
 		e.Empty()
+	})
+}
+
+// A lateContext has ended, though its Done is not heard of.
+type lateContext struct {
+	context.Context
+	over *atomic.Bool
+}
+
+func (c lateContext) Done() <-chan struct{} { return nil }
+
+func (c lateContext) Err() error {
+	if c.over.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// ctx ends at the very moment when the turn comes: that is no success.
+func TestContextEndsWhenTheTurnComes(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		m := e.New()
+		e.Release(e.Lock(m))
+		for _, lock := range []func(context.Context) (*recipes.Grant, error){m.Lock, m.TryLock} {
+			ctx := lateContext{context.Background(), new(atomic.Bool)}
+			e.OnRequest(func(r zktest.Request) {
+				if r.Op == zktest.OpCreate2 {
+					ctx.over.Store(true)
+				}
+			})
+			if g, err := lock(ctx); g != nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, %v", g, err)
+			}
+			e.Empty()
+		}
+		e.OnRequest(nil)
 	})
 }

@@ -80,7 +80,10 @@ func TestUncontendedLockCostsThreeRequests(t *testing.T) {
 		e.Release(e.Lock(m))
 		time.Sleep(time.Second)
 		e.ResetCounts()
-		e.Release(e.Lock(m))
+		g := e.Lock(m)
+		time.Sleep(time.Millisecond)
+		e.Release(g)
+		time.Sleep(time.Millisecond)
 		c := e.Requests()
 		if c.Of(zktest.OpCreate2) != 1 || c.Of(zktest.OpGetData) != 1 || c.Of(zktest.OpMulti) != 1 || c.Total() != 3 || c.Events != 0 {
 			t.Errorf("%+v", c)

@@ -111,9 +111,9 @@ func TestFirstInLineGivesUpDuringTheLockDelay(t *testing.T) {
 		}
 		s2 := e.Open()
 		e.Start(e.Mutex(s2, recipes.FailOnLoss()).Lock)
-		e.Queued(2) // and what keeps the record
+		e.Queued(1)
 		last := e.Start(e.New().Lock)
-		e.Queued(3)
+		e.Queued(2)
 		e.Expire(s2.ID())
 		g = last.Grant(time.Minute)
 		if d := time.Since(died); d < delay || d > delay+time.Second {

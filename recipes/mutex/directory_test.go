@@ -3,6 +3,8 @@ package mutex_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,7 +195,13 @@ func TestDirectoryIsReapedBeforeTheCreate(t *testing.T) {
 				e.Queued(2)
 				e.Release(g)
 			}
-			e.Release(a.Grant(time.Second))
+			g = a.Grant(time.Second)
+			// The name begins with the stamp of the directory that it is in.
+			dir, _ := e.Stat(locktest.Path)
+			if stamp := locktest.Path + "/" + strconv.FormatInt(dir.Czxid, 16) + "-lock-"; !strings.HasPrefix(nodeOf(e, g), stamp) {
+				t.Errorf("held by %s in the directory with the stamp %s", nodeOf(e, g), stamp)
+			}
+			e.Release(g)
 			e.Empty()
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/locktest"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // How other libraries name their contenders.
@@ -160,6 +161,28 @@ func TestSameNumberTwice(t *testing.T) {
 			})
 		}
 	}
+}
+
+// case 60: one with our number comes after us, just before we look who is there.
+func TestSameNumberComesLater(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		other := e.Open().ID()
+		m := e.New()
+		e.Release(e.Lock(m))
+		blocker := queueForeign(e, foreignNames["kazoo"], other)
+		arrived, release := e.HoldRequest(zktest.OpGetChildren2, 1)
+		a := e.Start(m.Lock)
+		locktest.Await(e, arrived)
+		theirs := locktest.Path + "/" + fmt.Sprintf(foreignNames["Curator"], 2)
+		e.CreateEphemeral(theirs, nil, other)
+		release()
+		if !a.Pending() {
+			t.Error("granted while another holds")
+		}
+		e.Delete(blocker)
+		e.Release(a.Grant(time.Second))
+		e.Delete(theirs)
+	})
 }
 
 // case 58: children that are no contenders, of any name.

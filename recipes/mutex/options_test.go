@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -145,11 +146,11 @@ func TestLogger(t *testing.T) {
 		m := e.New(logger, recipes.LockDelay(time.Second), recipes.OnRevoke(func(recipes.Revocation) { panic("ouch") }))
 		g := e.Lock(m)
 		a := e.Start(m.Lock)
-		e.Queued(3) // with what keeps the record of the lock delay
+		e.Queued(2)
 		e.Delete(nodeOf(e, g))
 		g = a.Grant(time.Minute)
 		a = e.Start(m.Lock)
-		e.Queued(3)
+		e.Queued(2)
 		for _, c := range e.Children(locktest.Path)[1:] {
 			if !strings.HasPrefix(c, "delay-") {
 				e.Delete(locktest.Path + "/" + c)
@@ -182,6 +183,11 @@ func TestReentrantLock(t *testing.T) {
 			if n.Token() != g.Token() || tried.Token() != g.Token() {
 				t.Error("another token")
 			}
+		}
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		if g, err := m.Lock(over); g != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("nested under an ended context: %v, %v", g, err)
 		}
 		e.Release(g)
 		if n := e.Requests().Total(); n != 0 {

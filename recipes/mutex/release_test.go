@@ -235,31 +235,41 @@ func TestHammer(t *testing.T) {
 	})
 }
 
-// case 11: the session is closed at each moment of a Lock and of a Release.
+// case 11: the session is closed at each moment of a Lock and of a Release. It is
+// no death, for which a lock delay would be due.
 func TestSessionIsClosedDuringLockAndRelease(t *testing.T) {
-	for us := 0; us < 16000; us += 500 {
-		locktest.Run(t, func(e *locktest.Env) {
-			s := e.Open()
-			m := e.Mutex(s)
-			e.Release(e.Lock(e.New()))
-			e.Delay(3 * time.Millisecond)
-			a := e.Start(m.Lock)
-			released := make(chan error, 1)
-			go func() {
-				g, err := a.Result()
-				if err == nil {
-					err = g.Release(e.T.Context())
+	for _, opts := range [][]recipes.Option{nil, {recipes.LockDelay(time.Hour)}} {
+		for us := 0; us < 22000; us += 500 {
+			locktest.Run(t, func(e *locktest.Env) {
+				s := e.Open()
+				m := e.Mutex(s, opts...)
+				other := e.New()
+				e.Release(e.Lock(other))
+				e.Delay(3 * time.Millisecond)
+				a := e.Start(m.Lock)
+				released := make(chan error, 1)
+				go func() {
+					g, err := a.Result()
+					if err == nil {
+						err = g.Release(e.T.Context())
+					}
+					released <- err
+				}()
+				time.Sleep(time.Duration(us) * time.Microsecond)
+				s.Close()
+				if err := locktest.Await(e, released); err != nil && !errors.Is(err, recipes.ErrSessionClosed) {
+					t.Errorf("at %dµs: %v", us, err)
 				}
-				released <- err
-			}()
-			time.Sleep(time.Duration(us) * time.Microsecond)
-			s.Close()
-			if err := locktest.Await(e, released); err != nil && !errors.Is(err, recipes.ErrSessionClosed) {
-				t.Errorf("at %dµs: %v", us, err)
-			}
-			if left := e.Children(locktest.Path); len(left) > 0 {
-				t.Errorf("closed after %dµs: left behind: %q", us, left)
-			}
-		})
+				if left := e.Children(locktest.Path); len(left) > 0 {
+					t.Errorf("closed after %dµs: left behind: %q", us, left)
+				}
+				e.Delay(0)
+				g, err := other.TryLock(e.T.Context())
+				if err != nil {
+					t.Fatalf("closed after %dµs: the next finds %v\n%s", us, err, e.Tree())
+				}
+				e.Release(g)
+			})
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // rise, which is to say that those who kept their place are served in order of
 // arrival; in the end everybody has had it as often as wanted, and nothing is left.
 func TestAdversary(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			locktest.Run(t, func(e *locktest.Env) { simulate(e, seed) },
 				zktest.ReapInterval(300*time.Millisecond), zktest.AllowOpenSessions())
@@ -151,7 +151,7 @@ func (s *simulation) hold(g *recipes.Grant) {
 // client that is well and holds: that no client can know.
 func (s *simulation) harm() {
 	id := s.sessions[s.number(len(s.sessions))].ID()
-	ops := []zktest.Op{zktest.OpCreate, zktest.OpGetData, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync}
+	ops := []zktest.Op{zktest.OpCreate2, zktest.OpGetData, zktest.OpExists, zktest.OpMulti, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpSync}
 	switch s.number(10) {
 	case 0, 1:
 		s.Cut(id)

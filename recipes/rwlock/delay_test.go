@@ -155,9 +155,9 @@ func TestWriterWithLockDelayIsRevokedAboveItsReader(t *testing.T) {
 			r := e.under(e.own(), w)
 			var readers []*locktest.Attempt
 			for i := range 5 {
-				readers = append(readers, e.later(e.own().RLock, i+4)) // with what keeps the record
+				readers = append(readers, e.later(e.own().RLock, i+3))
 			}
-			next := e.later(e.own().Lock, 9)
+			next := e.later(e.own().Lock, 8)
 			died := time.Now()
 			if lost { // of what the readers write, answers are lost
 				for _, n := range []int{1, 4, 7, 9} {

@@ -158,27 +158,46 @@ func (p *place) writeRecord(ctx context.Context, change func(record) (r record, 
 	}
 }
 
-var errNotOurs = fmt.Errorf("%w: a lock delay needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
+var errNotOurs = fmt.Errorf("%w: this needs the data of the path's node, and somebody else's is there", recipes.ErrConflict)
 
-// announceDelay tells the others, before the lock is used, what is to happen if
-// this holder dies.
-func (p *place) announceDelay(ctx context.Context) error {
+// announceHold tells the others, before the lock is used, that it is held, and with
+// a lock delay, what is to happen if this holder dies. If ctx ends first, that goes
+// on, since a request that has been made may yet be carried out: leave waits for it.
+func (p *place) announceHold(ctx context.Context) error {
+	told := make(chan struct{})
+	p.telling = told
+	var err error
+	go func() { // ends with the answer or the life
+		defer close(told)
+		err = p.announce(context.WithoutCancel(ctx))
+	}()
+	select {
+	case <-told:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *place) announce(ctx context.Context) error {
 	var keep []any
-	if p.record.Holder < 0 {
+	if p.delays() && p.record.Holder < 0 {
 		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}
 	}
 	announce := func(r record) (record, bool) {
-		r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
+		if p.q.recipe.Announces {
+			r.Leader = p.node.Seq
+		}
+		if p.delays() {
+			r.Holder, r.Delay, r.Died, r.Since = p.node.Seq, p.q.settings.LockDelay, false, 0
+		}
 		return r, true
 	}
-	p.announced, p.announcing = true, true
 	_, err := p.writeRecord(ctx, announce, keep...)
 	if errors.Is(err, zk.ErrNodeExists) { // a copy from another directory
 		_, err = p.writeRecord(ctx, announce)
 	}
-	if err == nil {
-		p.announcing = false
-	}
+	p.announced, p.announcing = err == nil, false
 	return err
 }
 

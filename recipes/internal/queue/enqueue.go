@@ -14,21 +14,29 @@ import (
 
 // A place is one contender's node in the queue, until it is left or held.
 type place struct {
-	q     *Queue
-	life  *session.Life
-	node  Node
-	czxid int64    // of this directory
-	own   *zk.Stat // of the node: proof that it was there and ours
-	guard *session.Watch
+	q      *Queue
+	life   *session.Life
+	node   Node
+	prefix string   // of the names of our keyword in this directory
+	czxid  int64    // of this directory
+	own    *zk.Stat // of the node: proof that it was there and ours
+	ticket ticket   // what is in it
+	guard  *session.Watch
 
 	record  record
 	written *zk.Stat // the directory's, when record was read
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
-	announced  bool // the record may say that we hold, with a lock delay
-	announcing bool // whether it does is not known
-	shared     bool // there may be others under our number; see share.go
+	bid    Bid
+	slots  []int // that it was admitted to
+	unsure bool  // the record does not say who was admitted
+
+	announced  bool            // the record says that we hold
+	announcing bool            // whether it does is not known
+	telling    <-chan struct{} // closed when that is known
+	shared     bool            // there may be others under our number; see share.go
+	left       bool            // the node is gone, or its removal is under way
 }
 
 func (p *place) path() string { return p.q.path + "/" + p.node.Name }
@@ -42,9 +50,9 @@ const enqueueTries = 16
 var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
-func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*place, error) {
+func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*place, error) {
 	for range enqueueTries {
-		dir, err := q.directory(ctx, life)
+		dir, err := q.directory(ctx, life, b.Slots)
 		if err != nil {
 			return nil, err
 		}
@@ -54,8 +62,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 			}
 			continue
 		}
-		p := &place{q: q, life: life, czxid: dir.czxid}
-		node, err := life.CreateSequential(ctx, q.path+"/"+prefix(dir.czxid, k.Text), q.ticket(0))
+		p := &place{q: q, life: life, prefix: prefix(dir.czxid, b.Keyword.Text), czxid: dir.czxid, bid: b, ticket: q.ticket(b)}
+		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, p.ticket.encode())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
 			continue
@@ -70,7 +78,9 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 		if err == nil {
 			return p, nil
 		}
-		life.Remove(node.Path, nil, func(error) {})
+		if !errors.Is(err, errPlaceTaken) {
+			life.Remove(node.Path, nil, func(error) {})
+		}
 		if !errors.Is(err, errMisplaced) {
 			return nil, err
 		}
@@ -82,8 +92,8 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, k Keyword) (*pl
 var errWentBack = fmt.Errorf("%w: the counter has gone back", recipes.ErrExhausted)
 
 // directory returns what is known of the lock directory, reading or making it if
-// nothing is.
-func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, error) {
+// nothing is. n slots are going to be asked for.
+func (q *Queue) directory(ctx context.Context, life *session.Life, n int) (directory, error) {
 	for range enqueueTries {
 		if dir := q.known(); dir.czxid != 0 && dir.next < seqLimit {
 			return dir, nil
@@ -91,7 +101,7 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		data, stat, err := life.Get(ctx, q.path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			if err := life.EnsureContainer(ctx, q.path, newRecord(q.recipe.Name).encode()); err != nil {
+			if err := life.EnsureContainer(ctx, q.path, q.firstRecord().encode()); err != nil {
 				return directory{}, err
 			}
 			continue
@@ -104,12 +114,22 @@ func (q *Queue) directory(ctx context.Context, life *session.Life) (directory, e
 		if err != nil {
 			return directory{}, err
 		}
+		if err := q.agree(r, stat.Czxid, n); err != nil {
+			return directory{}, err
+		}
 		q.note(stat)
 		if r.Recipe == "" {
 			// Somebody else made it: make sure that no other recipe is at work there.
 			if _, _, err := q.nodes(ctx, life); err != nil {
 				return directory{}, err
 			}
+		}
+		if q.sized() && r.Size == 0 {
+			q.forget() // until it has a size
+			if err := q.writeSize(ctx, life, stat); err != nil {
+				return directory{}, err
+			}
+			continue
 		}
 		return q.known(), nil
 	}
@@ -130,12 +150,20 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	if err != nil {
 		return nil
 	}
-	if _, ours := parseRecord(data); !ours || stat.NumChildren > 0 {
+	r, ours := parseRecord(data)
+	ops := []any{&zk.DeleteRequest{Path: q.path, Version: stat.Version}}
+	if q.sized() && stat.NumChildren == 1 {
+		if ops, err = q.renewResized(ctx, life, r, stat); err != nil {
+			return err
+		}
+		stat.NumChildren = 0
+	}
+	if !ours || stat.NumChildren > 0 {
 		return recipes.ErrExhausted
 	}
-	_, err = life.Multi(ctx, &zk.DeleteRequest{Path: q.path, Version: stat.Version})
+	_, err = life.Multi(ctx, ops...)
 	switch {
-	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
 		return recipes.ErrExhausted
 	case err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, session.ErrOutcomeUnknown):
 		return err
@@ -163,7 +191,7 @@ func (p *place) settle(ctx context.Context, made *session.Created) error {
 		// counter has gone back, as some servers' does when the leader changes, and
 		// nobody can tell who came first.
 		if err := p.prove(ctx); errors.Is(err, errPlaceLost) {
-			return errMisplaced
+			return fmt.Errorf("%w: %w", errMisplaced, err)
 		} else if err != nil {
 			return err
 		}
@@ -187,11 +215,19 @@ func (p *place) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stat == nil || stat.EphemeralOwner != p.life.ID() {
+	if stat == nil {
 		return errPlaceLost
+	}
+	if !p.isOwn(stat) {
+		return errPlaceTaken
 	}
 	p.own = stat
 	return nil
+}
+
+// isOwn reports whether what stands at our node's name is the node that we made.
+func (p *place) isOwn(stat *zk.Stat) bool {
+	return stat.EphemeralOwner == p.life.ID() && stat.Czxid == p.own.Czxid
 }
 
 // readRecord reads the directory's data. Without the directory, or in one made
@@ -215,22 +251,37 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 	if err != nil {
 		return err
 	}
+	if err := p.q.agree(r, stat.Czxid, p.bid.Slots); err != nil {
+		return err
+	}
 	_, p.ours = parseRecord(data)
 	p.record, p.written = r.in(stat.Czxid), stat
+	p.unsure = r.Dir != stat.Czxid
 	p.record.Recipe = p.q.recipe.Name
 	p.q.note(stat)
 	return nil
 }
 
 // leave removes the node, in the background, until that is certain. One that has
-// announced a lock delay leaves as if it had held, so that it is not taken for a
+// announced that it holds leaves as if it had, so that it is not taken for a
 // holder that died.
 func (p *place) leave() {
-	var ops []any
-	if p.announced {
-		ops = p.releaseOps()
+	if p.telling == nil {
+		p.remove(nil)
+		return
 	}
-	p.life.Remove(p.path(), ops, func(err error) {
+	go func() { // ends with the answer or the life
+		<-p.telling
+		if p.announced {
+			p.remove(p.releaseOps(nobody))
+		} else {
+			p.remove(nil)
+		}
+	}()
+}
+
+func (p *place) remove(with []any) {
+	p.life.Remove(p.path(), with, func(err error) {
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

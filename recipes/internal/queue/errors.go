@@ -10,22 +10,24 @@ import (
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
-// fail puts err into the words of the contract; nil stays nil.
-func (q *Queue) fail(op string, err error) error {
+func (q *Queue) fail(op string, err error) error { return Fail(op, q.path, err) }
+
+// Fail puts err into the words of the contract; nil stays nil.
+func Fail(op, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &recipes.Error{Op: op, Path: q.path, Reason: err}
+	e := &recipes.Error{Op: op, Path: path, Reason: err}
 	var se *session.Error
 	if errors.As(err, &se) {
 		e.Reason, e.LastErr = se.Reason, se.LastErr
 	}
-	e.Reason = translate(e.Reason)
+	e.Reason = Translate(e.Reason)
 	return e
 }
 
-// translate maps what the session says to the contract's errors.
-func translate(err error) error {
+// Translate maps what the session says to the contract's errors.
+func Translate(err error) error {
 	wrap := func(as error) error { return fmt.Errorf("%w: %w", as, err) }
 	for _, over := range []error{session.ErrExpired, session.ErrTrustOver, session.ErrUnreachable, session.ErrReplaced, session.ErrAuthFailed} {
 		if errors.Is(err, over) {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,40 +17,56 @@ import (
 type hold struct {
 	p    *place
 	held *session.Hold
+	data *Writer // of the node
 
 	mu     sync.Mutex
-	lost   error // before revoke was known
-	gone   bool
-	revoke func(cause error, gone bool) bool
-	over   bool // it is given up: nobody can share it any more
+	heir   int64                             // sequence number of the successor that the holder named
+	lost   error                             // before there was a grant
+	revoke func(cause error, gone bool) bool // of the grant
+	over   bool                              // it is given up: nobody can share it any more
 }
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
-	if p.delays() {
-		if err := p.announceDelay(ctx); err != nil {
-			return nil, err
-		}
-	}
 	return p.hold(ctx, recipes.Token(p.own.Czxid))
 }
 
 // delays reports whether a lock delay follows if this one dies while it holds.
 func (p *place) delays() bool { return p.q.settings.LockDelay > 0 && p.node.Alone }
 
+// version is that of the node's data.
+func (p *place) version() int32 {
+	if p.own == nil {
+		return 0 // made by us just now
+	}
+	return p.own.Version
+}
+
 func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
-	h := &hold{p: p}
+	p.announcing = p.q.recipe.Announces || p.delays() // for what Close does meanwhile
+	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.version())}
 	var err error
-	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(), h.lose)
+	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody), h.lose)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, errPlaceLost
 	}
 	if err != nil {
 		return nil, err
 	}
+	if p.announcing {
+		if err := p.announceHold(ctx); err != nil {
+			h.held.Drop()
+			return nil, err
+		}
+	}
 	if ctx.Err() != nil {
 		h.held.Drop()
 		return nil, context.Cause(ctx)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost != nil { // lost before it was granted: no grant
+		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
 	}
 	g, revoke := recipes.NewGrant(recipes.Spec{
 		Realm:    p.q.sess.Realm(),
@@ -59,13 +76,7 @@ func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 		Settings: p.q.settings,
 		Hold:     h,
 	})
-	h.mu.Lock()
 	h.revoke = revoke
-	lost, gone := h.lost, h.gone
-	h.mu.Unlock()
-	if lost != nil { // it was granted, and lost at once: say so to the caller
-		revoke(lost, gone)
-	}
 	return g, nil
 }
 
@@ -73,12 +84,12 @@ func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 // by which the next in line knows that the holder released, and that nobody is
 // left up to its number. Where the record has changed since we read it, somebody
 // else has put data there, and it is left.
-func (p *place) releaseOps() []any {
-	if !p.ours || !p.node.Alone {
+func (p *place) releaseOps(heir int64) []any {
+	if !p.ours || !p.node.Alone || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
-	r.Dir, r.Released = p.written.Czxid, p.node.Seq
+	r.Dir, r.Released, r.Heir = p.written.Czxid, p.node.Seq, heir
 	if p.shared {
 		r.Released-- // others may be left under our number
 	}
@@ -87,7 +98,7 @@ func (p *place) releaseOps() []any {
 		version = -1
 	}
 	ops := []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
-	if p.record.Holder >= 0 || p.announcing {
+	if p.record.Holder >= 0 || p.announcing && p.q.settings.LockDelay > 0 {
 		ops = append(ops, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
 	}
 	return ops
@@ -95,11 +106,11 @@ func (p *place) releaseOps() []any {
 
 // lose is called by the session when the hold is lost.
 func (h *hold) lose(cause error, gone bool) {
-	cause = translate(cause)
+	cause = Translate(cause)
 	h.mu.Lock()
 	revoke := h.revoke
 	if revoke == nil {
-		h.lost, h.gone = cause, gone
+		h.lost = cause
 	}
 	h.mu.Unlock()
 	if revoke != nil {
@@ -124,7 +135,7 @@ func (h *hold) Verify(ctx context.Context) error {
 	err := h.held.Verify(ctx)
 	var se *session.Error
 	if errors.As(err, &se) {
-		return translate(se.Reason)
+		return Translate(se.Reason)
 	}
 	return err
 }
@@ -136,7 +147,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	h.held.Drop()
 	h.mu.Lock()
 	h.over = true
-	ops := h.p.releaseOps()
+	ops := h.p.releaseOps(h.heir)
 	h.mu.Unlock()
 	if cause != nil && h.p.delays() {
 		ops = nil
@@ -144,7 +155,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
 		if err != nil {
 			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
-			err = translate(err)
+			err = Translate(err)
 		}
 		done(err)
 	})
@@ -156,3 +167,6 @@ func (h *hold) Life() *session.Life { return h.p.life }
 
 // Node returns the path of the contender's node, below the chroot.
 func (h *hold) Node() string { return h.p.path() }
+
+// Slots returns the slots that are held, for recipes.Grant.
+func (h *hold) Slots() []int { return h.p.slots }

@@ -3,15 +3,12 @@ package queue
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -26,6 +23,9 @@ type Recipe struct {
 	Foreign  []Keyword // of other recipes: their nodes are a conflict
 	// Blocks says whether other, being ahead of self, is in its way.
 	Blocks func(other, self Node) bool
+	// Announces makes a holder say in the directory's record that it holds, with
+	// one more committed request before it does: see Queue.Announced.
+	Announces bool
 }
 
 // A Queue is one lock directory, seen by one recipe. It holds no lock: it is safe
@@ -36,8 +36,9 @@ type Queue struct {
 	recipe   Recipe
 	settings recipes.Settings
 
-	mu  sync.Mutex
-	dir directory
+	mu   sync.Mutex
+	dir  directory
+	size sizing
 }
 
 // A directory is what was last seen of the lock directory.
@@ -72,20 +73,33 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	if try {
 		op = "trylock"
 	}
+	return q.Bid(ctx, Bid{Keyword: k, Op: op, Try: try})
+}
+
+// Bid is Acquire in full.
+func (q *Queue) Bid(ctx context.Context, b Bid) (*recipes.Grant, error) {
 	if ctx.Err() != nil {
-		return nil, q.fail(op, context.Cause(ctx))
+		return nil, q.fail(b.Op, context.Cause(ctx))
 	}
-	if g, err := q.under(ctx, k); g != nil || err != nil {
-		return g, q.fail(op, err)
+	if g, err := q.under(ctx, b.Keyword); g != nil || err != nil {
+		return g, q.fail(b.Op, err)
 	}
+	return q.acquire(ctx, b)
+}
+
+func (q *Queue) acquire(ctx context.Context, b Bid) (*recipes.Grant, error) {
+	op := b.Op
 	for {
 		life, err := q.sess.Life(ctx)
 		if err != nil {
 			return nil, q.fail(op, err)
 		}
-		g, err := q.contend(ctx, life, k, try)
+		g, err := q.contend(ctx, life, b)
 		if err == nil {
 			return g, nil
+		}
+		if errors.Is(err, errYielded) {
+			continue
 		}
 		lost := life.Err() != nil && ctx.Err() == nil || errors.Is(err, errPlaceLost)
 		if !lost || q.settings.FailOnLoss || errors.Is(life.Err(), session.ErrClosed) {
@@ -95,27 +109,43 @@ func (q *Queue) Acquire(ctx context.Context, k Keyword, try bool) (*recipes.Gran
 	}
 }
 
-// errPlaceLost: the own node is gone although the session lives.
-var errPlaceLost = errors.New("contender's node was removed")
+// errPlaceLost: the own node is gone although the session lives. errPlaceTaken:
+// and somebody else's stands there now, which is not ours to remove.
+var (
+	errPlaceLost  = errors.New("contender's node was removed")
+	errPlaceTaken = fmt.Errorf("%w and replaced", errPlaceLost)
+)
 
 // contend is one contender's way from the create to the grant.
-func (q *Queue) contend(ctx context.Context, life *session.Life, k Keyword, try bool) (g *recipes.Grant, err error) {
-	if try {
-		if busy, err := q.looksBusy(ctx, life, k); busy || err != nil {
+func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *recipes.Grant, err error) {
+	if b.Try {
+		looksBusy := q.looksBusy
+		if q.sized() {
+			looksBusy = q.looksFull
+		}
+		if busy, err := looksBusy(ctx, life, b); busy || err != nil {
 			return nil, cmpErr(err, recipes.ErrBusy)
 		}
 	}
-	p, err := q.enqueue(ctx, life, k)
+	p, err := q.enqueue(ctx, life, b)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if g == nil {
+		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
 			p.leave()
 		}
 	}()
-	if err := p.waitTurn(ctx, try); err != nil {
+	if err := p.waitTurn(ctx, b.Try); err != nil {
 		return nil, err
+	}
+	if err := p.giveWay(ctx, b.Try); err != nil {
+		return nil, err
+	}
+	if q.sized() {
+		if err := p.waitRoom(ctx, b.Try); err != nil {
+			return nil, err
+		}
 	}
 	return p.take(ctx)
 }
@@ -129,7 +159,7 @@ func cmpErr(err, otherwise error) error {
 
 // looksBusy reports whether somebody is in line, without writing anything, and
 // while the queue follows its normal course, without listing it.
-func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (bool, error) {
+func (q *Queue) looksBusy(ctx context.Context, life *session.Life, b Bid) (bool, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -153,7 +183,7 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, k Keyword) (b
 		}
 	}
 	nodes, _, err := q.nodes(ctx, life)
-	last := Node{Kind: k.Kind, Alone: k.Alone, Seq: math.MaxInt64}
+	last := Node{Kind: b.Keyword.Kind, Alone: b.Keyword.Alone, Seq: math.MaxInt64}
 	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
 }
 
@@ -191,7 +221,10 @@ func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat
 // checkRecord reads a directory's data and makes sure that the path is ours to
 // use.
 func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, _ := parseRecord(data)
+	r, ours := parseRecord(data)
+	if !ours && q.sized() {
+		return r, errForeignData
+	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
 		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
 	}
@@ -223,21 +256,6 @@ func (q *Queue) known() directory {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dir
-}
-
-// A ticket is what a contender's node says about it.
-type ticket struct {
-	ID    string        `json:"id"` // unique: the node is known by it if the create's answer is lost
-	Owner string        `json:"owner"`
-	Token recipes.Token `json:"token,omitempty"` // where it is not the node's czxid
-}
-
-func (q *Queue) ticket(token recipes.Token) []byte {
-	data, err := json.Marshal(ticket{ID: rand.Text(), Owner: q.settings.Owner, Token: token})
-	if err != nil {
-		panic(err) // two strings and a number
-	}
-	return data
 }
 
 // Contenders lists holder and waiters in queue order, with one read for each.
@@ -272,7 +290,8 @@ func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 		if c == nil {
 			continue // gone since
 		}
-		c.Holding = !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
+		c.Holding = len(c.Slots) > 0 ||
+			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
 		before = append(before, nodes[i])
 		out = append(out, *c)
 	}
@@ -287,13 +306,8 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 	if err != nil {
 		return nil, err
 	}
-	var t ticket
-	if json.Unmarshal(data, &t) != nil || t.ID == "" { // another library's
-		t.Owner = ""
-		if utf8.Valid(data) {
-			t.Owner = string(data)
-		}
-	}
+	t := parseTicket(data)
+	granted, _ := parseSlots(t.Slots) // none before it is admitted
 	return &recipes.Contender{
 		Owner: t.Owner,
 		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
@@ -301,5 +315,8 @@ func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*rec
 		Kind:  n.Kind,
 		Mine:  stat.EphemeralOwner == life.ID(),
 		ID:    n.Name,
+
+		Permits: t.Permits,
+		Slots:   granted,
 	}, nil
 }

@@ -17,11 +17,18 @@ type record struct {
 	Recipe   string // "" in a directory that somebody else made
 	Dir      int64  // czxid of the directory whose numbers these are; 0: there are none
 	Released int64  // sequence number of the last holder that released; -1: none
+	// Those two matter where holders announce themselves.
+	Leader int64 // sequence number of the holder that said so; nobody: none
+	Heir   int64 // sequence number of the one that shall be next, if it is there
 	// Those below matter for a lock delay.
 	Holder int64         // sequence number of the holder that asked for a delay; -1: none
 	Delay  time.Duration // how long to keep closed if it died
 	Died   bool          // its death was noticed
 	Since  int64         // when, in ms of the server's clock; 0: when this was written
+	// A lock with slots has its size here, for any directory, and who was admitted.
+	// Released is then the last one who was: see slots.go.
+	Size  int    // 0: none
+	Seats string // as encodeSeats writes them
 }
 
 const recordMark = "lockkeeper"
@@ -30,7 +37,12 @@ const recordMark = "lockkeeper"
 // nobody waits longer.
 const maxDelay = 24 * time.Hour
 
-func newRecord(recipe string) record { return record{Recipe: recipe, Released: -1, Holder: -1} }
+// nobody stands for a sequence number where there is none.
+const nobody = -1
+
+func newRecord(recipe string) record {
+	return record{Recipe: recipe, Released: nobody, Leader: nobody, Heir: nobody, Holder: nobody}
+}
 
 // parseRecord reads the data of a directory. ours is false for data that
 // somebody else put there, which must not be overwritten. Words that it doesn't
@@ -47,6 +59,10 @@ func parseRecord(data []byte) (r record, ours bool) {
 	r.Recipe = words[1]
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
+		if key == "slots" {
+			r.Seats = value
+			continue
+		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if key != "died" && (err != nil || n < 0) {
 			continue
@@ -54,8 +70,14 @@ func parseRecord(data []byte) (r record, ours bool) {
 		switch key {
 		case "dir":
 			r.Dir = n
-		case "released":
+		case "released", "admitted":
 			r.Released = n
+		case "size":
+			r.Size = int(n)
+		case "leader":
+			r.Leader = n
+		case "heir":
+			r.Heir = n
 		case "holder":
 			r.Holder = n
 		case "delay":
@@ -75,8 +97,24 @@ func (r record) encode() []byte {
 	if r.Dir > 0 {
 		fmt.Fprintf(&b, " dir=%d", r.Dir)
 	}
+	if r.Size > 0 {
+		fmt.Fprintf(&b, " size=%d", r.Size)
+	}
 	if r.Released >= 0 {
-		fmt.Fprintf(&b, " released=%d", r.Released)
+		word := "released"
+		if r.Size > 0 {
+			word = "admitted"
+		}
+		fmt.Fprintf(&b, " %s=%d", word, r.Released)
+	}
+	if r.Seats != "" {
+		fmt.Fprintf(&b, " slots=%s", r.Seats)
+	}
+	if r.Leader >= 0 {
+		fmt.Fprintf(&b, " leader=%d", r.Leader)
+	}
+	if r.Heir >= 0 {
+		fmt.Fprintf(&b, " heir=%d", r.Heir)
 	}
 	if r.Holder >= 0 {
 		fmt.Fprintf(&b, " holder=%d delay=%d", r.Holder, r.Delay.Milliseconds())
@@ -96,7 +134,7 @@ func (r record) in(czxid int64) record {
 		return r
 	}
 	n := newRecord(r.Recipe)
-	n.Dir = czxid
+	n.Dir, n.Size = czxid, r.Size
 	return n
 }
 

@@ -64,7 +64,7 @@ func (q *Queue) share(ctx context.Context, h *hold, token recipes.Token, k Keywo
 		h.mu.Unlock()
 
 		name := nameAt(prefix(h.p.czxid, "under-"+rand.Text()+"-"+k.Text), h.p.node.Seq)
-		p := &place{q: q, life: h.p.life, czxid: h.p.czxid,
+		p := &place{q: q, life: h.p.life, czxid: h.p.czxid, bid: Bid{Keyword: k},
 			node: Node{Name: name, Kind: k.Kind, Seq: h.p.node.Seq, Alone: k.Alone}}
 		g, err := p.shareWith(ctx, h.p.path(), token)
 		switch {
@@ -89,7 +89,9 @@ func (p *place) shareWith(ctx context.Context, holder string, token recipes.Toke
 	given := make(chan struct{})
 	defer close(given)
 	go func() { // ends when it is known what became of the node, or with the session
-		err := p.makeUnder(context.WithoutCancel(ctx), holder, p.q.ticket(token))
+		t := p.q.ticket(p.bid)
+		t.Token = token
+		err := p.makeUnder(context.WithoutCancel(ctx), holder, t.encode())
 		select {
 		case made <- err:
 		case <-given:

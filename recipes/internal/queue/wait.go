@@ -84,12 +84,24 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			case ahead.Seq == p.node.Seq && w.Stat.Czxid > p.own.Czxid:
 				v.notAhead(ahead) // the same number, but it came after us
 				continue
-			case try:
+			case p.q.sized() && wasAdmitted(w.Data):
+				v.released = max(v.released, ahead.Seq)
+				fresh = false
+				continue
+			case try && !p.q.sized():
 				return recipes.ErrBusy
 			}
 			p.saw = ahead
-			if err := p.waitFor(ctx, w, ahead); err != nil {
+			wait := p.waitFor
+			if try {
+				wait = p.waitBriefly
+			}
+			gone, err := wait(ctx, w, ahead)
+			if err != nil {
 				return err
+			}
+			if gone {
+				v.gone(ahead, true)
 			}
 			misses, fresh, stale = 0, false, ahead.Alone
 		}
@@ -106,6 +118,10 @@ func (p *place) computed(seq int64) Node {
 // numbers were given from ours on: then one of them may have ours, or an earlier
 // one, and only a list can tell.
 func (p *place) believe(v *view) {
+	if p.q.sized() { // those ahead who hold are still there, and the record decides
+		v.released = max(v.released, p.record.Released)
+		return
+	}
 	crowd := int64(p.written.NumChildren) - p.q.known().odd
 	if p.record.Holder >= 0 {
 		crowd-- // the keeper of the record
@@ -138,8 +154,9 @@ func (p *place) list(ctx context.Context, v *view) (same bool, err error) {
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
-// of consequence. In a longer wait it sees to it that the own node is still there.
-func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error {
+// of consequence; gone is true if the node is known to be gone though nothing was
+// heard of it. In a longer wait it sees to it that the own node is still there.
+func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	guard := time.NewTimer(guardAfter)
 	defer guard.Stop()
 	poll := time.NewTimer(pollEvery + rand.N(pollEvery))
@@ -151,25 +168,28 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error
 		}
 		select {
 		case <-w.Fired:
-			return nil
+			return false, nil
 		case <-guard.C:
 			if err := p.watchOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-ownFired:
 			if err := p.watchOwn(ctx); err != nil {
-				return err
+				return false, err
 			}
 		case <-poll.C:
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
-				return err
+				return err == nil, err
+			}
+			if stat.Version != w.Stat.Version { // it was admitted
+				return false, nil
 			}
 			poll.Reset(pollEvery + rand.N(pollEvery))
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-p.life.Done():
-			return p.life.Err()
+			return false, p.life.Err()
 		}
 	}
 }
@@ -177,11 +197,14 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) error
 // watchOwn watches the own node, and fails if it is not there.
 func (p *place) watchOwn(ctx context.Context) error {
 	own, err := p.life.Watch(ctx, p.path())
-	if errors.Is(err, zk.ErrNoNode) || err == nil && own.Stat.EphemeralOwner != p.life.ID() {
+	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost
 	}
 	if err != nil {
 		return err
+	}
+	if !p.isOwn(own.Stat) {
+		return errPlaceTaken
 	}
 	p.guard, p.own = own, own.Stat
 	return nil
