@@ -225,6 +225,7 @@ func TestWatchesOfALifeThatEnds(t *testing.T) {
 func TestManyLookAtANodeThatHasGone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, l := open(t, config(srv))
+		srv.Delay(time.Millisecond) // long enough for all to have asked before the answer comes
 		srv.ResetCounts()
 		arrived, release := srv.HoldRequest(zktest.OpGetData, 1)
 		var wg sync.WaitGroup

@@ -2,11 +2,13 @@ package rwlock_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/locktest"
+	"github.com/lockkeeper/lockkeeper/recipes/rwlock"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -152,12 +154,12 @@ func TestWriterWithLockDelayIsRevokedAboveItsReader(t *testing.T) {
 		run(t, func(e *env) {
 			l := e.own(recipes.LockDelay(delay))
 			w := e.write(l)
-			r := e.under(e.own(), w)
 			var readers []*locktest.Attempt
 			for i := range 5 {
-				readers = append(readers, e.later(e.own().RLock, i+3))
+				readers = append(readers, e.later(e.own().RLock, i+2))
 			}
-			next := e.later(e.own().Lock, 8)
+			next := e.later(e.own().Lock, 7) // before the reader is let in: it has not seen it
+			r := e.under(e.own(), w)
 			died := time.Now()
 			if lost { // of what the readers write, answers are lost
 				for _, n := range []int{1, 4, 7, 9} {
@@ -186,4 +188,31 @@ func TestWriterWithLockDelayIsRevokedAboveItsReader(t *testing.T) {
 			e.Empty()
 		})
 	}
+}
+
+// A reader notes the death just when another, who has waited for the delay, takes it
+// out of the record: it neither waits for the delay again nor puts it back.
+func TestReaderComesAtTheEndOfTheLockDelay(t *testing.T) {
+	run(t, func(e *env) {
+		first, late := e.own(), e.own()
+		for _, l := range []*rwlock.RWLock{first, late} { // each session has held once
+			e.Release(e.read(l))
+		}
+		w := e.write(e.own(recipes.LockDelay(delay)))
+		e.Delete(node(w))
+		<-w.Done()
+		a := e.Start(first.RLock)
+		time.Sleep(delay - time.Millisecond)
+		arrived, let := e.HoldRequest(zktest.OpMulti, 1)
+		b := e.Start(late.RLock)
+		locktest.Await(e.Env, arrived)
+		g := a.Grant(time.Second)
+		let()
+		e.Release(b.Grant(time.Second))
+		e.Release(g)
+		if data, _ := e.Data(locktest.Path); strings.Contains(string(data), "died") || strings.Contains(string(data), "holder") {
+			t.Errorf("the record is %q", data)
+		}
+		e.Empty()
+	})
 }

@@ -187,3 +187,57 @@ func TestLockDirectoryIsDeleted(t *testing.T) {
 		e.Empty()
 	})
 }
+
+// case 17: the node of one that arrives is removed just before it reads the
+// directory, in which there is one child then, as if it were alone: the holder's.
+func TestOnlyChildIsAnothers(t *testing.T) {
+	run(t, func(e *env) {
+		s := e.Open()
+		l := e.rw(s)
+		e.Release(e.write(l))
+		held := e.write(e.own())
+		removed := false
+		e.OnRequest(func(r zktest.Request) {
+			if r.Session == s.ID() && r.Op == zktest.OpGetData && !removed {
+				removed = true
+				for _, name := range e.Children(locktest.Path) {
+					if path := locktest.Path + "/" + name; path != node(held) {
+						e.Delete(path)
+					}
+				}
+			}
+		})
+		a := e.Start(l.RLock)
+		e.waits(a)
+		e.OnRequest(nil)
+		if !removed {
+			t.Error("nothing was removed")
+		}
+		e.Release(held)
+		e.Release(a.Grant(time.Second))
+	})
+}
+
+// case 17: the node of a waiter is removed; then those ahead of it go, while another
+// has the lock who came later.
+func TestWaitersNodeIsRemoved(t *testing.T) {
+	run(t, func(e *env) {
+		var w witness
+		r := e.read(e.own())
+		s := e.Open()
+		a := e.later(e.rw(s, recipes.FailOnLoss()).Lock, 2)
+		b := e.later(e.own().Lock, 3)
+		for _, name := range e.Children(locktest.Path) {
+			path := locktest.Path + "/" + name
+			if st, _ := e.Stat(path); st.EphemeralOwner == s.ID() {
+				e.Delete(path)
+			}
+		}
+		e.Release(r)
+		w.saw(t, b.Grant(time.Second), true)
+		a.Fails(time.Second, recipes.ErrNodeDeleted)
+		g, _ := b.Result()
+		e.Release(g)
+		e.Empty()
+	})
+}
