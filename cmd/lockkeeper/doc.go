@@ -81,8 +81,8 @@
 //	                        has; with -take, the lowest of those
 //	    LOCKKEEPER_SLOTS    all of them, with commas between
 //
-//	Kinds of lock. A path is of one kind only. Without further flags it is a mutex: one
-//	holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
+//	Kinds of lock. While it is used, a path is of one kind. Without further flags it is a
+//	mutex: one holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
 //	lock: those with -shared hold it together, one with -rw write holds it alone. With
 //	-permits N it is a semaphore: N permits are there, of which each takes one or as
 //	many as -take says. All kinds are had in order of arrival. Whoever comes with flags
