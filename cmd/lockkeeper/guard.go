@@ -163,8 +163,7 @@ func (g *guard) end(left time.Duration, why error) error {
 		case <-g.lease.Done():
 		case <-deadline.C:
 		}
-		g.cmd.kill()
-		<-g.cmd.ended()
+		g.kill()
 		return g.reason(why)
 	}
 }
@@ -184,10 +183,29 @@ func (g *guard) sweep(deadline *time.Timer, why error) error {
 		case <-g.lease.Done():
 		case <-deadline.C:
 		}
-		g.cmd.kill()
+		g.kill()
 		break
 	}
 	return g.reason(why)
+}
+
+// kill ends the group and waits until it is gone, for no longer than the lead: a
+// process is there for a moment after it was killed, and one that nobody reaps
+// counts for ever.
+func (g *guard) kill() {
+	g.cmd.kill()
+	<-g.cmd.ended()
+	patience := time.NewTimer(g.lead())
+	defer patience.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !g.cmd.empty() {
+		select {
+		case <-look.C:
+		case <-patience.C:
+			return
+		}
+	}
 }
 
 // reason prefers what the grant says in the end.

@@ -72,11 +72,13 @@ func (l *fakeLease) revoke() {
 type fakeCommand struct {
 	start        time.Time
 	done         chan struct{}
-	obeys        bool // its first process ends when told to
-	stray        bool // another process of its group does not
+	obeys        bool          // its first process ends when told to
+	stray        bool          // another process of its group does not
+	lingers      time.Duration // is how long that is there after it was killed
 	mu           sync.Mutex
 	log          []string
 	killed, over bool
+	killedAt     time.Time
 }
 
 func newCommand() *fakeCommand {
@@ -111,7 +113,7 @@ func (c *fakeCommand) terminate() {
 func (c *fakeCommand) kill() {
 	c.note("kill")
 	c.mu.Lock()
-	c.killed = true
+	c.killed, c.killedAt = true, time.Now()
 	c.mu.Unlock()
 	c.end()
 }
@@ -119,7 +121,7 @@ func (c *fakeCommand) kill() {
 func (c *fakeCommand) empty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.over && (!c.stray || c.killed)
+	return c.over && (!c.stray || c.killed && time.Since(c.killedAt) >= c.lingers)
 }
 
 func TestGuard(t *testing.T) {
@@ -218,6 +220,21 @@ func TestGuard(t *testing.T) {
 			},
 			want:    []string{"terminate 4s", "kill 5s"},
 			wantErr: recipes.ErrRevoked, wantTook: 5 * time.Second,
+		}, {
+			// The lock is not given up while anybody is left of those that were killed.
+			name: "KilledIsWaitedFor",
+			play: func(g *guard, l *fakeLease, c *fakeCommand) {
+				c.stray, c.lingers = true, 100*time.Millisecond
+			},
+			want:    []string{"terminate 4s", "kill 5.7s"},
+			wantErr: errTrustLow, wantTook: 5800 * time.Millisecond,
+		}, {
+			name: "NobodyReapsKilled",
+			play: func(g *guard, l *fakeLease, c *fakeCommand) {
+				c.obeys, c.stray, c.lingers = true, true, time.Hour
+			},
+			want:    []string{"terminate 4s", "kill 5.7s"},
+			wantErr: errTrustLow, wantTook: 6 * time.Second,
 		}, {
 			name: "StrayIsLeftAlone", // by a command that ends by itself
 			play: func(g *guard, l *fakeLease, c *fakeCommand) {
