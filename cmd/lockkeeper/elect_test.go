@@ -50,12 +50,12 @@ func TestElectTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.expect("second leads")
-	first.wantGone()
+	first.waitGone()
 
 	candidates(t, srv, 2)
 	second.cmd.Process.Signal(syscall.SIGTERM)
 	second.wantCode(exitSignal + 15)
-	second.wantGone()
+	second.waitGone()
 	first.expect("first leads")
 	first.cmd.Process.Signal(syscall.SIGTERM)
 	first.wantCode(exitSignal + 15)
@@ -77,7 +77,7 @@ func TestElectCutOff(t *testing.T) {
 	queued(t, srv, 2)
 	srv.BlackHole(id, zktest.Both)
 	second.expect("second leads")
-	first.wantGone()
+	first.waitGone()
 	first.expect("told")
 	first.wantCode(exitLost)
 	second.cmd.Process.Signal(syscall.SIGTERM)

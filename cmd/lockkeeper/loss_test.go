@@ -40,7 +40,7 @@ func TestRunCutOff(t *testing.T) {
 	}
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
-	r.wantGone()
+	r.waitGone()
 	r.expect("told")
 	r.wantCode(exitLost)
 }
@@ -59,7 +59,7 @@ wait`, "-timeout", "2s")
 	r.expect("ready")
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
-	r.wantGone()
+	r.waitGone()
 	r.expect("bye")
 	r.wantCode(exitLost)
 }
@@ -72,7 +72,7 @@ func TestRunCutOffWithoutGrace(t *testing.T) {
 	r.expect("ready")
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
-	r.wantGone()
+	r.waitGone()
 	r.wantCode(exitLost)
 	if rest, _ := io.ReadAll(r.out); len(rest) > 0 {
 		t.Errorf("output %q, want none", rest)
@@ -153,7 +153,7 @@ func TestRunMaxHold(t *testing.T) {
 	r.expect("ready")
 	r.expect("told")
 	next(t, srv)
-	r.wantGone()
+	r.waitGone()
 	r.wantCode(exitLost)
 }
 

@@ -23,7 +23,7 @@ func TestRunForwardsSignals(t *testing.T) {
 		r.expect(fmt.Sprintf("got %d", signalNumber(s)))
 	}
 	r.wantCode(42)
-	r.wantGone()
+	r.waitGone()
 	queued(t, srv, 0)
 }
 

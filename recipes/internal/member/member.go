@@ -63,7 +63,7 @@ func (d *Dir) Check(data []byte, czxid int64) (Record, error) {
 	case !ours:
 		return r, fmt.Errorf("%w: somebody else's data is there", recipes.ErrConflict)
 	case r.Recipe != d.Record.Recipe:
-		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
+		return r, fmt.Errorf("%w: its recipe is %s", recipes.ErrConflict, r.Recipe)
 	case r.Size != d.Record.Size:
 		return r, fmt.Errorf("%w: its size is %d, not %d", recipes.ErrConflict, r.Size, d.Record.Size)
 	}

@@ -226,7 +226,7 @@ func (q *Queue) checkRecord(data []byte) (record, error) {
 		return r, errForeignData
 	}
 	if r.Recipe != "" && r.Recipe != q.recipe.Name {
-		return r, fmt.Errorf("%w: it is a %s", recipes.ErrConflict, r.Recipe)
+		return r, fmt.Errorf("%w: its recipe is %s", recipes.ErrConflict, r.Recipe)
 	}
 	return r, nil
 }
