@@ -96,6 +96,9 @@ func TestEnteringIsNoHerd(t *testing.T) {
 			entries = append(entries, enter(e, double(e, e.Open(), n)))
 			e.Queued(i + 1)
 		}
+		if c := e.Requests(); c.Of(zktest.OpGetChildren)+c.Of(zktest.OpGetChildren2) != 0 {
+			t.Error("those who wait list the names")
+		}
 		time.Sleep(time.Minute)
 		e.ResetCounts()
 		entries = append(entries, enter(e, double(e, e.Open(), n)))

@@ -3,6 +3,7 @@ package election_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -164,6 +165,33 @@ func TestPathIsAnothersOrOurs(t *testing.T) {
 		e.CreateEphemeral(locktest.Path+"/_c_1-latch-0000000000", []byte("host"), e.Open().ID())
 		if _, err := fresh(e).Campaign(e.T.Context(), nil); !errors.Is(err, recipes.ErrConflict) {
 			t.Error(err)
+		}
+	})
+}
+
+// A copy of another ensemble's data brings a record that names a leader.
+func TestDirectoryWasCopiedWithItsRecord(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		el := fresh(e)
+		term := elected(e, el, "x")
+		data, _ := e.Data(locktest.Path)
+		next := start(e, fresh(e), "y")
+		e.Queued(2)
+		e.DeleteAll(locktest.Path)
+		<-term.Done()
+		next.Cancel()
+		if g, err := next.Result(); err == nil {
+			e.Release(g)
+		}
+		e.Empty()
+		e.DeleteAll(locktest.Path)
+		e.Create(locktest.Path, data)
+		// Its number is that of one who stands in line, and does not lead: others do
+		// not know that it is alone.
+		stat, _ := e.Stat(locktest.Path)
+		e.CreateEphemeral(fmt.Sprintf("%s/%x-candidate-0000000000", locktest.Path, stat.Czxid), nil, e.Open().ID())
+		if l, err := el.Leader(e.T.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("%+v, %v", l, err)
 		}
 	})
 }

@@ -53,9 +53,10 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 //
 // An observer watches two nodes, the path's and the leader's, and is no burden to
 // the candidates, who watch neither, except that the next in line watches the
-// leader's, too. All observers of one path in one session share these watches; a
-// change of leader wakes them two or three times, for three reads in all, and lists
-// nothing. Where the path does not exist yet, a watch waits for it.
+// leader's, too. It lists nothing. All observers of one path in one session share
+// these watches and what they read: one read for a new value, three for a change of
+// leader, and one more for each of them that hears of the old leader's node before
+// it hears of the path's. Where the path does not exist yet, a watch waits for it.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	changes := follow.Changes(ctx, e.sess, "observe", e.Path(), func(ctx context.Context, life *session.Life) (*queue.Leader, []<-chan struct{}, error) {
 		return e.q.Announced(ctx, life, true)
