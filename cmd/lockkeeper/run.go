@@ -13,14 +13,6 @@ import (
 
 const runHelp = `run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 when COMMAND has ended. Without --, the first argument that is no flag is PATH.
-
-Kinds of lock. A path is of one kind only. Without further flags it is a mutex: one
-holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
-lock: those with -shared hold it together, one with -rw write holds it alone. With
--permits N it is a semaphore: N permits are there, of which each takes one or as
-many as -take says. All kinds are had in order of arrival. Whoever comes with flags
-of another kind, or with another N, is told so, with exit code 118.
-
 COMMAND has our standard input, output and error, and our environment (with
 LOCKKEEPER_AUTH in it, if set) and
 
@@ -30,6 +22,13 @@ LOCKKEEPER_AUTH in it, if set) and
     LOCKKEEPER_SLOT     with -permits N, a number from 0 to N-1 that no other holder
                         has; with -take, the lowest of those
     LOCKKEEPER_SLOTS    all of them, with commas between
+
+Kinds of lock. While it is used, a path is of one kind. Without further flags it is a
+mutex: one holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
+lock: those with -shared hold it together, one with -rw write holds it alone. With
+-permits N it is a semaphore: N permits are there, of which each takes one or as
+many as -take says. All kinds are had in order of arrival. Whoever comes with flags
+of another kind, or with another N, is told so, with exit code 118.
 
 Loss. When no news comes from the ensemble, trust in the session ends before the
 ensemble can give the lock to another. When -grace is left of it, COMMAND gets

@@ -138,7 +138,15 @@ func theSession(t *testing.T, srv *zktest.Server) int64 {
 // queued waits until n contenders stand in the queue.
 func queued(t *testing.T, srv *zktest.Server, n int) {
 	t.Helper()
-	err := srv.WaitFor(t.Context(), func(v *zktest.View) bool { return len(v.Children(lockPath)) == n })
+	err := srv.WaitFor(t.Context(), func(v *zktest.View) bool {
+		contenders := 0
+		for _, name := range v.Children(lockPath) {
+			if !strings.HasPrefix(name, "delay-") { // which keeps a lock delay
+				contenders++
+			}
+		}
+		return contenders == n
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

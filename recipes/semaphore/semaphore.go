@@ -54,9 +54,11 @@ const MaxSize = queue.MaxSize
 // watches the one before it only, and is woken once, when that one is admitted or
 // gives up. Then it is the first in line, the only one to watch the holders: that
 // takes one request for each of them, all at once, in one round trip. A release
-// wakes the first in line and nobody else. So a hand-over costs up to nine requests
-// and one for each holder, however many wait; names are listed only where a
-// contender died or gave up, or where there are few of them.
+// wakes the first in line and nobody else; those who watched the same holder when
+// they were first get an event that they ignore, since a watch can't be taken back.
+// So a hand-over costs up to nine requests and one for each holder, however many
+// wait; names are listed only where a contender died or gave up, or where there are
+// few of them.
 //
 // # What it does not do
 //
