@@ -150,15 +150,17 @@ func TestNoLockDelay(t *testing.T) {
 // A writer with a lock delay is revoked while a reader that was let in under it goes
 // on: other readers wait for the delay, a writer for that and the readers.
 func TestWriterWithLockDelayIsRevokedAboveItsReader(t *testing.T) {
-	for _, lost := range []bool{false, true} {
+	for _, n := range []int{1, 2, 5, -1, -5} { // negative: answers are lost
 		run(t, func(e *env) {
+			lost := n < 0
+			n := max(n, -n)
 			l := e.own(recipes.LockDelay(delay))
 			w := e.write(l)
 			var readers []*locktest.Attempt
-			for i := range 5 {
+			for i := range n {
 				readers = append(readers, e.later(e.own().RLock, i+2))
 			}
-			next := e.later(e.own().Lock, 7) // before the reader is let in: it has not seen it
+			next := e.later(e.own().Lock, n+2) // before the reader is let in: it has not seen it
 			r := e.under(e.own(), w)
 			died := time.Now()
 			if lost { // of what the readers write, answers are lost
