@@ -26,7 +26,7 @@ var (
 
 	// ErrConflict: the path is used in a way that excludes this one: by another
 	// recipe, or by the same one with other parameters.
-	ErrConflict = errors.New("path is used in a way that excludes this one")
+	ErrConflict = errors.New("path is used by another recipe, or with other parameters")
 
 	// ErrExhausted: the path's sequence counter is near its end. It starts anew
 	// by itself once the queue has drained.

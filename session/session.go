@@ -101,7 +101,8 @@ func (s *Session) adopt(l *Life) {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	closing := s.ctx.Err() != nil
-	l.announceLocked() // before anybody can see l
+	s.states.set(Connected) // which it was, whatever has happened since
+	l.announceLocked()      // before anybody can see l
 	s.mu.Unlock()
 	if closing { // Close came too early to see l
 		l.end(ErrClosed)

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +24,15 @@ import (
 
 // TestMain puts lockkeeper, and a command for it to run, into PATH.
 func TestMain(m *testing.M) {
+	if base := filepath.Base(os.Args[0]); base != "lockkeeper" && base != "child" {
+		// Under nohup and the like a signal is ignored, by our children, too. One that
+		// is caught is as usual for them.
+		for _, s := range forwarded {
+			if signal.Ignored(s) {
+				signal.Notify(make(chan os.Signal, 1), s)
+			}
+		}
+	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process takes a second longer to end
 	testscript.Main(m, map[string]func(){"lockkeeper": main, "child": child})
 }

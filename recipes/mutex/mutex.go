@@ -28,7 +28,7 @@ var recipe = queue.Recipe{
 		contender,
 		{Text: "__lock__", Kind: "lock", Alone: true}, // kazoo's
 	},
-	Foreign: []queue.Keyword{{Text: "__READ__"}, {Text: "__WRIT__"}},
+	Foreign: []queue.Keyword{{Text: "__READ__"}, {Text: "__WRIT__"}, {Text: "__rlock__"}},
 	Blocks:  func(other, self queue.Node) bool { return true },
 }
 
