@@ -6,13 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-)
 
-// aclEntry grants a set of permissions on one node to one identity.
-type aclEntry struct {
-	Perms      int32
-	Scheme, ID string
-}
+	"github.com/lockkeeper/lockkeeper/internal/jute"
+)
 
 const (
 	permRead int32 = 1 << iota
@@ -23,8 +19,8 @@ const (
 )
 
 var (
-	openACL = []aclEntry{{Perms: 0x1f, Scheme: "world", ID: "anyone"}}
-	readACL = []aclEntry{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+	openACL = []jute.ACL{{Perms: 0x1f, Scheme: "world", ID: "anyone"}}
+	readACL = []jute.ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
 )
 
 // identity is what a connection has proved to be.
@@ -46,11 +42,11 @@ func authenticate(scheme string, credentials []byte, peer string) (identity, boo
 
 // allowed reports whether an ACL grants perm to one of the identities. An empty
 // ACL, which no client can set, grants everything.
-func allowed(acl []aclEntry, perm int32, ids []identity) bool {
+func allowed(acl []jute.ACL, perm int32, ids []identity) bool {
 	if len(acl) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(acl, func(a aclEntry) bool {
+	return slices.ContainsFunc(acl, func(a jute.ACL) bool {
 		if a.Perms&perm == 0 {
 			return false
 		}
@@ -63,7 +59,7 @@ func allowed(acl []aclEntry, perm int32, ids []identity) bool {
 	})
 }
 
-func matches(a aclEntry, id identity) bool {
+func matches(a jute.ACL, id identity) bool {
 	if a.Scheme != "ip" {
 		return a.ID == id.id
 	}
@@ -91,8 +87,8 @@ func isNet(s string) bool {
 
 // resolveACL checks the ACL of a request, drops what it says twice, and puts
 // the connection's identities in the place of the scheme auth.
-func resolveACL(acl []aclEntry, ids []identity) ([]aclEntry, Code) {
-	var resolved []aclEntry
+func resolveACL(acl []jute.ACL, ids []identity) ([]jute.ACL, Code) {
+	var resolved []jute.ACL
 	for i, a := range acl {
 		switch {
 		case slices.Contains(acl[:i], a):
@@ -104,7 +100,7 @@ func resolveACL(acl []aclEntry, ids []identity) ([]aclEntry, Code) {
 				// An address is no proof of who someone is.
 				if id.scheme == "digest" {
 					proved = true
-					resolved = append(resolved, aclEntry{a.Perms, id.scheme, id.id})
+					resolved = append(resolved, jute.Entry(a.Perms, id.scheme, id.id))
 				}
 			}
 			if !proved {
@@ -126,7 +122,7 @@ func resolveACL(acl []aclEntry, ids []identity) ([]aclEntry, Code) {
 
 // maskACL hides the password digests from those who may read but not
 // administer a node.
-func maskACL(acl []aclEntry) []aclEntry {
+func maskACL(acl []jute.ACL) []jute.ACL {
 	masked := slices.Clone(acl)
 	for i, a := range masked {
 		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == "digest" {

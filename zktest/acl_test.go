@@ -3,6 +3,8 @@ package zktest
 import (
 	"slices"
 	"testing"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 const digestOfUP = "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=" // of u:p
@@ -11,7 +13,7 @@ func TestACLIsEnforced(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		owner, other := rawSession(t, s), rawSession(t, s)
 		owner.ok(OpAuth, 0, "digest", []byte("u:p"))
-		owner.ok(OpCreate, "/a", []byte{}, []aclEntry{{0x1f, "auth", ""}}, 0)
+		owner.ok(OpCreate, "/a", []byte{}, []jute.ACL{jute.Entry(0x1f, "auth", "")}, 0)
 		for what, code := range map[string]Code{
 			"read":   other.try(OpGetData, "/a", false),
 			"list":   other.try(OpGetChildren, "/a", false),
@@ -41,12 +43,12 @@ func TestDigestsAreHiddenFromReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		owner, reader := rawSession(t, s), rawSession(t, s)
 		owner.ok(OpAuth, 0, "digest", []byte("u:p"))
-		acl := []aclEntry{{permRead, "world", "anyone"}, {0x1f, "digest", digestOfUP}}
+		acl := []jute.ACL{jute.Entry(permRead, "world", "anyone"), jute.Entry(0x1f, "digest", digestOfUP)}
 		owner.ok(OpCreate, "/a", []byte{}, acl, 0)
-		if got := owner.ok(OpGetACL, "/a").acls(); !slices.Equal(got, acl) {
+		if got := owner.ok(OpGetACL, "/a").ACLs(); !slices.Equal(got, acl) {
 			t.Errorf("owner sees %v", got)
 		}
-		if got := reader.ok(OpGetACL, "/a").acls(); got[1].ID != "u:x" {
+		if got := reader.ok(OpGetACL, "/a").ACLs(); got[1].ID != "u:x" {
 			t.Errorf("reader sees %v", got)
 		}
 		st := owner.ok(OpSetACL, "/a", openACL, 0).stat()
@@ -59,8 +61,8 @@ func TestDigestsAreHiddenFromReaders(t *testing.T) {
 func TestACLOfAddresses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
-		c.ok(OpCreate, "/here", []byte{}, []aclEntry{{0x1f, "ip", "127.0.0.0/8"}}, 0)
-		c.ok(OpCreate, "/elsewhere", []byte{}, []aclEntry{{0x1f, "ip", "10.1.2.3"}}, 0)
+		c.ok(OpCreate, "/here", []byte{}, []jute.ACL{jute.Entry(0x1f, "ip", "127.0.0.0/8")}, 0)
+		c.ok(OpCreate, "/elsewhere", []byte{}, []jute.ACL{jute.Entry(0x1f, "ip", "10.1.2.3")}, 0)
 		c.ok(OpGetData, "/here", false)
 		if code := c.try(OpGetData, "/elsewhere", false); code != NoAuth {
 			t.Errorf("%v", code)
@@ -71,11 +73,11 @@ func TestACLOfAddresses(t *testing.T) {
 func TestACLThatMakesNoSense(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
-		for _, a := range []aclEntry{
-			{31, "world", "x"}, {31, "auth", ""}, {31, "digest", "a"}, {31, "digest", "a:b:c"},
-			{31, "ip", "zz"}, {31, "ip", "10.0.0.0/99"}, {31, "unknown", "x"},
+		for _, a := range []jute.ACL{
+			jute.Entry(31, "world", "x"), jute.Entry(31, "auth", ""), jute.Entry(31, "digest", "a"), jute.Entry(31, "digest", "a:b:c"),
+			jute.Entry(31, "ip", "zz"), jute.Entry(31, "ip", "10.0.0.0/99"), jute.Entry(31, "unknown", "x"),
 		} {
-			if code := c.try(OpCreate, "/x", []byte{}, []aclEntry{a}, 0); code != InvalidACL {
+			if code := c.try(OpCreate, "/x", []byte{}, []jute.ACL{a}, 0); code != InvalidACL {
 				t.Errorf("%v: %v", a, code)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 // conn is one connection of a client. Two goroutines serve it: one reads and
@@ -64,9 +66,9 @@ func (c *conn) readLoop() {
 		return
 	}
 	for {
-		frame, err := readFrame(r)
+		frame, err := jute.ReadFrame(r)
 		if err != nil {
-			if errors.Is(err, errFrameLength) {
+			if errors.Is(err, jute.ErrFrameLength) {
 				c.s.log.Debug("connection dropped", "error", err)
 			}
 			return
@@ -145,15 +147,22 @@ func (c *conn) push(out outgoing) {
 	}
 }
 
+// newReply starts a frame with a reply header.
+func newReply(xid int32, zxid int64, code Code) *jute.Encoder {
+	e := jute.NewFrame()
+	e.Fields(xid, zxid, int32(code))
+	return e
+}
+
 // event queues a watch event. Events carry the zxid -1, as those of servers
 // before 3.9 do.
 func (c *conn) event(kind changeKind, path string) {
 	e := newReply(xidEvent, -1, codeOK)
-	e.int32(int32(kind))
-	e.int32(stateConnected)
-	e.string(path)
+	e.Int32(int32(kind))
+	e.Int32(stateConnected)
+	e.Text(path)
 	c.s.counts.Events++
-	c.push(outgoing{frame: e.sealed()})
+	c.push(outgoing{frame: e.Sealed()})
 }
 
 // detach ends the connection's part in its session.

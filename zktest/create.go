@@ -1,5 +1,7 @@
 package zktest
 
+import "github.com/lockkeeper/lockkeeper/internal/jute"
+
 // The modes of a creation, by the number on the wire.
 const (
 	modePersistent int32 = iota
@@ -17,11 +19,11 @@ type createRequest struct {
 	ttl  int64 // ms; -1 if the request has none
 }
 
-func readCreate(op Op, d *decoder) createRequest {
-	r := createRequest{creation: creation{path: d.string(), data: d.bytes(), acl: d.acls()}}
-	r.mode, r.ttl = d.int32(), -1
+func readCreate(op Op, d *jute.Decoder) createRequest {
+	r := createRequest{creation: creation{path: d.Text(), data: d.Bytes(), acl: d.ACLs()}}
+	r.mode, r.ttl = d.Int32(), -1
 	if op == OpCreateTTL {
-		r.ttl = d.int64()
+		r.ttl = d.Int64()
 	}
 	return r
 }
@@ -36,7 +38,7 @@ func (r createRequest) step(op Op) step {
 	c := r.creation
 	c.sequential = r.mode == modeSequential || r.mode == modeEphemeralSequential || r.mode == modeSequentialTTL
 
-	return func(tx *txn, e *encoder) Code {
+	return func(tx *txn, e *jute.Encoder) Code {
 		if bad {
 			return BadArguments
 		}
@@ -52,9 +54,9 @@ func (r createRequest) step(op Op) step {
 		if code != codeOK {
 			return code
 		}
-		e.string(path)
+		e.Text(path)
 		if op != OpCreate {
-			e.stat(n.stat())
+			e.Stat(n.stat())
 		}
 		return codeOK
 	}

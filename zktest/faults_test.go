@@ -13,14 +13,14 @@ func TestExpire(t *testing.T) {
 		c, w := rawSession(t, s), rawSession(t, s)
 		c.create("/e", 1)
 		w.ok(OpExists, "/e", true)
-		if err := s.Expire(c.id); err != nil {
+		if err := s.Expire(c.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.expect("deleted /e")
 		if how := c.closed(); how != "closed" {
 			t.Error(how)
 		}
-		if err := s.Expire(c.id); !errors.Is(err, SessionExpired) {
+		if err := s.Expire(c.ID); !errors.Is(err, SessionExpired) {
 			t.Errorf("a second time: %v", err)
 		}
 	})
@@ -30,12 +30,12 @@ func TestCut(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c, other := rawSession(t, s), rawSession(t, s)
 		c.create("/e", 1)
-		s.Cut(c.id)
+		s.Cut(c.ID)
 		if how := c.closed(); how != "reset" {
 			t.Error(how)
 		}
 		other.ok(OpPing)
-		if c2 := c.resume(s); c2.id != c.id || !s.Exists("/e") {
+		if c2 := c.resume(s); c2.ID != c.ID || !s.Exists("/e") {
 			t.Error("the session went with the connection")
 		}
 		s.Cut(0)
@@ -66,7 +66,7 @@ func TestBlackHoleToServer(t *testing.T) {
 		c, w := rawSession(t, s), rawSession(t, s)
 		c.create("/e", 1)
 		c.try(OpExists, "/x", true)
-		s.BlackHole(c.id, ToServer)
+		s.BlackHole(c.ID, ToServer)
 		c.send(OpCreate, "/lost", []byte{}, openACL, 0)
 		w.create("/x", 0)
 		synctest.Wait()
@@ -90,7 +90,7 @@ func TestBlackHoleToClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
 		c.create("/e", 1)
-		s.BlackHole(c.id, ToClient)
+		s.BlackHole(c.ID, ToClient)
 		for range 4 {
 			time.Sleep(9 * time.Second)
 			c.send(OpPing)
@@ -115,9 +115,9 @@ func TestBlackHoleSwallowsNewConnections(t *testing.T) {
 	for _, dir := range []Direction{Both, ToServer, ToClient} {
 		bubble(t, func(t *testing.T, s *Server) {
 			c, other := rawSession(t, s), rawSession(t, s)
-			s.BlackHole(c.id, dir)
+			s.BlackHole(c.ID, dir)
 			again := rawDial(t, s)
-			again.id, again.password = c.id, c.password
+			again.ID, again.Password = c.ID, c.Password
 			again.sendHello(10_000)
 			again.silent()
 			other.resume(s) // another session is not concerned
@@ -129,7 +129,7 @@ func TestBlackHoleSwallowsNewConnections(t *testing.T) {
 			if how := again.closed(); how != "reset" {
 				t.Errorf("%d, healed: %s", dir, how)
 			}
-			if back := c.resume(s); back.id != c.id {
+			if back := c.resume(s); back.ID != c.ID {
 				t.Error("the session didn't survive")
 			}
 		})
@@ -140,11 +140,11 @@ func TestAnswerResumeWith(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
 		c.create("/e", 1)
-		other := c.id + 1000
+		other := c.ID + 1000
 		s.AnswerResumeWith(other)
 		c2 := c.resume(s)
-		if c2.id != other {
-			t.Fatalf("answered %d", c2.id)
+		if c2.ID != other {
+			t.Fatalf("answered %d", c2.ID)
 		}
 		c2.create("/e2", 1)
 		if st := c2.stat("/e2"); st.EphemeralOwner != other {
@@ -154,11 +154,11 @@ func TestAnswerResumeWith(t *testing.T) {
 			t.Error("the session that was asked for is gone")
 		}
 		s.AnswerResumeWith(0)
-		if c3 := c.resume(s); c3.id != 0 || c3.closed() != "closed" {
-			t.Errorf("answered %d", c3.id)
+		if c3 := c.resume(s); c3.ID != 0 || c3.closed() != "closed" {
+			t.Errorf("answered %d", c3.ID)
 		}
-		if c4 := c.resume(s); c4.id != c.id {
-			t.Errorf("more than the next was concerned: %d", c4.id)
+		if c4 := c.resume(s); c4.ID != c.ID {
+			t.Errorf("more than the next was concerned: %d", c4.ID)
 		}
 	})
 }
@@ -193,10 +193,10 @@ func TestWipe(t *testing.T) {
 			t.Errorf("%s, %d sessions, zxid %d\n%s", how, len(s.Sessions()), s.Zxid(), s.Tree())
 		}
 		back := rawDial(t, s)
-		back.id, back.password, back.zxid = c.id, c.password, c.zxid
+		back.ID, back.Password, back.Zxid = c.ID, c.Password, c.Zxid
 		back.sendHello(10_000)
 		if how := back.closed(); how != "closed" {
-			t.Errorf("a client that has seen zxid %d: %s", c.zxid, how)
+			t.Errorf("a client that has seen zxid %d: %s", c.Zxid, how)
 		}
 		if rawSession(t, s); s.Zxid() != 1 {
 			t.Errorf("zxid %d", s.Zxid())

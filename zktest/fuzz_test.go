@@ -4,45 +4,26 @@ import (
 	"bytes"
 	"io"
 	"testing"
-)
 
-// FuzzFrame: whatever arrives, reading frames ends, with frames within bounds.
-func FuzzFrame(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 1, 7, 0, 0, 0, 0})
-	f.Add([]byte{0, 0xf, 0xff, 0xff, 1})
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
-	f.Add([]byte{0x7f, 0xff})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r := bytes.NewReader(data)
-		for {
-			before := r.Len()
-			frame, err := readFrame(r)
-			if err != nil {
-				return
-			}
-			if len(frame) > maxFrame || before-r.Len() != len(frame)+4 {
-				t.Fatalf("frame of %d bytes out of %d", len(frame), before-r.Len())
-			}
-		}
-	})
-}
+	"github.com/lockkeeper/lockkeeper/internal/jute"
+)
 
 // FuzzRequest: whatever a client sends after its handshake, the server stays
 // whole: no panic, no answer without a request, a tree that agrees with itself.
 func FuzzRequest(f *testing.F) {
 	seed := func(op Op, fields ...any) {
-		e := &encoder{}
-		encodeFields(e, fields)
-		f.Add(int32(op), e.buf)
+		e := &jute.Encoder{}
+		e.Fields(fields...)
+		f.Add(int32(op), e.Buf)
 	}
 	seed(OpPing)
 	seed(OpCreate, "/p/x", []byte("data"), openACL, 0)
-	seed(OpCreate2, "/p/x-", []byte(nil), []aclEntry{{31, "auth", ""}}, 3)
+	seed(OpCreate2, "/p/x-", []byte(nil), []jute.ACL{jute.Entry(31, "auth", "")}, 3)
 	seed(OpCreateTTL, "/p/t", []byte{}, openACL, 6, int64(1000))
 	seed(OpDelete, "/p/e", -1)
 	seed(OpDelete, "/", -1)
 	seed(OpSetData, "/p", []byte("x"), 0)
-	seed(OpSetACL, "/p", []aclEntry{{1, "ip", "127.0.0.0/8"}, {31, "digest", "a:b"}}, -1)
+	seed(OpSetACL, "/p", []jute.ACL{jute.Entry(1, "ip", "127.0.0.0/8"), jute.Entry(31, "digest", "a:b")}, -1)
 	seed(OpGetChildren2, "/p", true)
 	seed(OpGetData, "", true)
 	seed(OpSetWatches, int64(1), []string{"/p", "/none"}, []string{"/p"}, []string{"/p", ""})
@@ -67,10 +48,10 @@ func FuzzRequest(f *testing.F) {
 		if err := s.CreateEphemeral("/p/e", nil, 7); err != nil {
 			t.Fatal(err)
 		}
-		e := &encoder{}
-		e.int32(5)
-		e.int32(op)
-		c.handle(append(e.buf, body...))
+		e := &jute.Encoder{}
+		e.Int32(5)
+		e.Int32(op)
+		c.handle(append(e.Buf, body...))
 
 		checkTree(t, s.tree)
 		replies := 0
@@ -78,11 +59,11 @@ func FuzzRequest(f *testing.F) {
 			if out.end != goOn {
 				continue
 			}
-			frame, err := readFrame(bytes.NewReader(out.frame))
+			frame, err := jute.ReadFrame(bytes.NewReader(out.frame))
 			if err != nil && err != io.EOF {
 				t.Fatalf("answer that is no frame: %v", err)
 			}
-			if d := (&decoder{buf: frame}); d.int32() != xidEvent {
+			if d := (&jute.Decoder{Buf: frame}); d.Int32() != xidEvent {
 				replies++
 			}
 		}
@@ -95,9 +76,9 @@ func FuzzRequest(f *testing.F) {
 // FuzzHandshake: whatever the first frame is, it is refused or it is a session.
 func FuzzHandshake(f *testing.F) {
 	f.Add([]byte{})
-	e := &encoder{}
-	encodeFields(e, []any{0, int64(0), 10_000, int64(0), make([]byte, 16), true})
-	f.Add(e.buf)
+	e := &jute.Encoder{}
+	e.Fields(0, int64(0), 10_000, int64(0), make([]byte, 16), true)
+	f.Add(e.Buf)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req, err := parseConnect(data)
 		if err == nil && len(data) < 24 {

@@ -1,11 +1,13 @@
 package zktest
 
+import "github.com/lockkeeper/lockkeeper/internal/jute"
+
 // handler carries out one kind of request. It is called with the server
 // locked, reads the fields from d and writes the answer's to e; on an error
 // code nothing of the latter is sent.
 type handler struct {
 	kind kind
-	run  func(c *conn, d *decoder, e *encoder) Code
+	run  func(c *conn, d *jute.Decoder, e *jute.Encoder) Code
 }
 
 // kind says through which hands a request goes on the real server.
@@ -53,9 +55,9 @@ func (s *Server) handlerOf(op Op) (handler, bool) {
 
 // handle carries out one request. It reports whether to read on.
 func (c *conn) handle(frame []byte) bool {
-	d := &decoder{buf: frame}
-	xid, op := d.int32(), Op(d.int32())
-	if d.err != nil {
+	d := &jute.Decoder{Buf: frame}
+	xid, op := d.Int32(), Op(d.Int32())
+	if d.Err != nil {
 		return false
 	}
 	s := c.s
@@ -65,7 +67,7 @@ func (c *conn) handle(frame []byte) bool {
 		return true
 	}
 	s.counts.BytesIn += int64(len(frame) + 4)
-	verdict := s.arrive(Request{Session: c.sess.id, Op: op, Path: pathOf(op, d.buf), Xid: xid})
+	verdict := s.arrive(Request{Session: c.sess.id, Op: op, Path: pathOf(op, d.Buf), Xid: xid})
 	s.mu.Unlock()
 	if !c.obey(verdict) {
 		return true
@@ -84,7 +86,7 @@ func (c *conn) handle(frame []byte) bool {
 	if c.waitsForLeader(op, h) {
 		return true
 	}
-	body := &encoder{}
+	body := &jute.Encoder{}
 	code := verdict.fail
 	switch {
 	case code != codeOK:
@@ -99,7 +101,7 @@ func (c *conn) handle(frame []byte) bool {
 	if op == OpAuth && code == MarshallingError {
 		return false
 	}
-	c.answer(op, xid, code, body.buf, verdict.loseReply)
+	c.answer(op, xid, code, body.Buf, verdict.loseReply)
 	if !known {
 		c.hangUp()
 	}
@@ -125,28 +127,28 @@ func (c *conn) answer(op Op, xid int32, code Code, body []byte, lose bool) {
 	}
 	e := newReply(xid, zxid, code)
 	if code == codeOK {
-		e.buf = append(e.buf, body...)
+		e.Buf = append(e.Buf, body...)
 	}
-	c.push(outgoing{frame: e.sealed()})
+	c.push(outgoing{frame: e.Sealed()})
 	if op == OpCloseSession && code == codeOK || op == OpAuth && code != codeOK {
 		c.hangUp()
 	}
 }
 
-func (c *conn) ping(*decoder, *encoder) Code { return codeOK }
+func (c *conn) ping(*jute.Decoder, *jute.Encoder) Code { return codeOK }
 
-func (c *conn) sync(d *decoder, e *encoder) Code {
-	path := d.string()
-	if d.err != nil {
+func (c *conn) sync(d *jute.Decoder, e *jute.Encoder) Code {
+	path := d.Text()
+	if d.Err != nil {
 		return MarshallingError
 	}
-	e.string(path)
+	e.Text(path)
 	return codeOK
 }
 
-func (c *conn) auth(d *decoder, _ *encoder) Code {
-	_, scheme, credentials := d.int32(), d.string(), d.bytes()
-	if d.err != nil {
+func (c *conn) auth(d *jute.Decoder, _ *jute.Encoder) Code {
+	_, scheme, credentials := d.Int32(), d.Text(), d.Bytes()
+	if d.Err != nil {
 		return MarshallingError
 	}
 	id, ok := authenticate(scheme, credentials, c.ids[0].id)
@@ -158,12 +160,12 @@ func (c *conn) auth(d *decoder, _ *encoder) Code {
 }
 
 // reconfig is off, as it is by default, and has nothing to change in one node.
-func (c *conn) reconfig(*decoder, *encoder) Code {
+func (c *conn) reconfig(*jute.Decoder, *jute.Encoder) Code {
 	c.s.begin(c.sess.id, c.ids).end(ReconfigDisabled)
 	return ReconfigDisabled
 }
 
-func (c *conn) closeSession(*decoder, *encoder) Code {
+func (c *conn) closeSession(*jute.Decoder, *jute.Encoder) Code {
 	c.s.endSession(c.sess)
 	return codeOK
 }
@@ -174,5 +176,5 @@ func pathOf(op Op, body []byte) string {
 	case OpPing, OpMulti, OpMultiRead, OpAuth, OpSASL, OpSetWatches, OpSetWatches2, OpCloseSession, OpWhoAmI:
 		return ""
 	}
-	return (&decoder{buf: body}).string()
+	return (&jute.Decoder{Buf: body}).Text()
 }

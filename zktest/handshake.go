@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 const (
@@ -22,16 +24,16 @@ type connectRequest struct {
 }
 
 func parseConnect(frame []byte) (connectRequest, error) {
-	d := &decoder{buf: frame}
+	d := &jute.Decoder{Buf: frame}
 	r := connectRequest{
-		protocol: d.int32(),
-		lastZxid: d.int64(),
-		timeout:  time.Duration(d.int32()) * time.Millisecond,
-		session:  d.int64(),
-		password: d.bytes(),
+		protocol: d.Int32(),
+		lastZxid: d.Int64(),
+		timeout:  time.Duration(d.Int32()) * time.Millisecond,
+		session:  d.Int64(),
+		password: d.Bytes(),
 	}
-	r.hasReadOnly = d.err == nil && len(d.buf) > 0
-	return r, d.err
+	r.hasReadOnly = d.Err == nil && len(d.Buf) > 0
+	return r, d.Err
 }
 
 // readFirst reads the first frame of a connection, or answers the four-letter
@@ -45,7 +47,7 @@ func (c *conn) readFirst(r *bufio.Reader) ([]byte, error) {
 		c.nc.Write([]byte(answer))
 		return nil, io.EOF
 	}
-	return readBody(r, head)
+	return jute.ReadBody(r, head)
 }
 
 // handshake answers the first frame. It reports whether to read on.
@@ -131,19 +133,19 @@ func (s *Server) admit(c *conn, req connectRequest) *session {
 // connectReply encodes the answer; without a session it says that the session
 // has expired.
 func connectReply(req connectRequest, sess *session) []byte {
-	e := &encoder{buf: make([]byte, 4, 64)}
-	e.int32(0)
+	e := jute.NewFrame()
+	e.Int32(0)
 	if sess == nil {
-		e.int32(0)
-		e.int64(0)
-		e.bytes(make([]byte, 16))
+		e.Int32(0)
+		e.Int64(0)
+		e.Bytes(make([]byte, 16))
 	} else {
-		e.int32(int32(sess.timeout / time.Millisecond))
-		e.int64(sess.id)
-		e.bytes(sess.password[:])
+		e.Int32(int32(sess.timeout / time.Millisecond))
+		e.Int64(sess.id)
+		e.Bytes(sess.password[:])
 	}
 	if req.hasReadOnly {
-		e.bool(false) // this server is never read-only
+		e.Bool(false) // this server is never read-only
 	}
-	return e.sealed()
+	return e.Sealed()
 }

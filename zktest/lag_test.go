@@ -9,7 +9,7 @@ func TestStaleReads(t *testing.T) {
 	for name, catchUp := range map[string]func(*testing.T, *Server, *rawClient){
 		"until a sync":       func(_ *testing.T, _ *Server, c *rawClient) { c.ok(OpSync, "/p") },
 		"until a write":      func(_ *testing.T, _ *Server, c *rawClient) { c.try(OpDelete, "/none", -1) },
-		"until switched off": func(_ *testing.T, s *Server, c *rawClient) { s.StaleReads(c.id, false) },
+		"until switched off": func(_ *testing.T, s *Server, c *rawClient) { s.StaleReads(c.ID, false) },
 		"on a new connection, too": func(t *testing.T, s *Server, c *rawClient) {
 			c2 := c.resume(s)
 			if c2.stat("/p").NumChildren != 1 {
@@ -27,7 +27,7 @@ func TestStaleReads(t *testing.T) {
 				c.create("/p", 0)
 				c.create("/p/gone", 0)
 				c.ok(OpGetChildren, "/p", true)
-				s.StaleReads(c.id, true)
+				s.StaleReads(c.ID, true)
 				zxid := s.Zxid()
 				other.ok(OpDelete, "/p/gone", -1)
 				other.ok(OpSetData, "/p", []byte("new"), -1)
@@ -38,7 +38,7 @@ func TestStaleReads(t *testing.T) {
 				if a.zxid != zxid {
 					t.Errorf("answered at zxid %d, the follower is at %d", a.zxid, zxid)
 				}
-				if c.ok(OpGetData, "/p", true).bytes(); c.stat("/p").Version != 0 {
+				if c.ok(OpGetData, "/p", true).Bytes(); c.stat("/p").Version != 0 {
 					t.Error("saw the new data")
 				}
 				c.expect()
@@ -59,7 +59,7 @@ func TestStaleReads(t *testing.T) {
 func TestStaleFollowerSeesItsOwnWrites(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
-		s.StaleReads(c.id, true)
+		s.StaleReads(c.ID, true)
 		c.create("/mine", 1)
 		c.stat("/mine")
 		s.StaleReads(12345, true) // nobody
@@ -71,12 +71,12 @@ func TestCutOffFollower(t *testing.T) {
 		c, other := rawSession(t, s), rawSession(t, s)
 		c.create("/e", 1)
 		c.ok(OpExists, "/e", true)
-		s.CutOffFollower(c.id)
+		s.CutOffFollower(c.ID)
 		for range 4 {
 			time.Sleep(3 * time.Second)
 			c.ok(OpPing)
 			other.ok(OpPing)
-			if st := c.stat("/e"); st.EphemeralOwner != c.id {
+			if st := c.stat("/e"); st.EphemeralOwner != c.ID {
 				t.Errorf("%+v", st)
 			}
 		}
@@ -98,7 +98,7 @@ func TestCutOffFollower(t *testing.T) {
 		if how := c.closed(); how != "reset" {
 			t.Errorf("healed: %s", how)
 		}
-		if c = c.resume(s); c.id != 0 {
+		if c = c.resume(s); c.ID != 0 {
 			t.Error("the expired session was resumed")
 		}
 	})
@@ -110,7 +110,7 @@ func TestSyncIsNotAnsweredByACutOffFollower(t *testing.T) {
 		s.CutOffFollower(0)
 		c.send(OpSync, "/")
 		c.silent()
-		if c2 := c.resume(s); c2.id != c.id { // a new connection is to a healthy server
+		if c2 := c.resume(s); c2.ID != c.ID { // a new connection is to a healthy server
 			t.Error("the session is gone")
 		} else {
 			c2.ok(OpSync, "/")

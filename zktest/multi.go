@@ -1,5 +1,7 @@
 package zktest
 
+import "github.com/lockkeeper/lockkeeper/internal/jute"
+
 // part is one change in a multi; op says what its result looks like.
 type part struct {
 	op  Op
@@ -7,25 +9,25 @@ type part struct {
 }
 
 // parseMulti reads the parts of a multi up to the closing header.
-func parseMulti(d *decoder) ([]part, bool) {
+func parseMulti(d *jute.Decoder) ([]part, bool) {
 	var parts []part
 	for {
-		op, done, _ := Op(d.int32()), d.bool(), d.int32()
-		if d.err != nil {
+		op, done, _ := Op(d.Int32()), d.Bool(), d.Int32()
+		if d.Err != nil {
 			return nil, false
 		}
 		if done {
 			return parts, true
 		}
 		p, ok := parsePart(op, d)
-		if !ok || d.err != nil {
+		if !ok || d.Err != nil {
 			return nil, false
 		}
 		parts = append(parts, p)
 	}
 }
 
-func parsePart(op Op, d *decoder) (part, bool) {
+func parsePart(op Op, d *jute.Decoder) (part, bool) {
 	switch op {
 	case OpSetACL:
 		return part{}, false
@@ -41,16 +43,16 @@ func parsePart(op Op, d *decoder) (part, bool) {
 // multi carries out several writes as one txn. If one fails, nothing happens,
 // and the answer, in itself a success, says for each part: 0 before the one
 // that failed, its code there, RuntimeInconsistency after it.
-func (c *conn) multi(d *decoder, e *encoder) Code {
+func (c *conn) multi(d *jute.Decoder, e *jute.Encoder) Code {
 	tx := c.s.begin(c.sess.id, c.ids)
 	parts, ok := parseMulti(d)
 	if !ok {
 		tx.end(MarshallingError)
 		return MarshallingError
 	}
-	results := make([]*encoder, len(parts))
+	results := make([]*jute.Encoder, len(parts))
 	for i, p := range parts {
-		results[i] = &encoder{}
+		results[i] = &jute.Encoder{}
 		if code := p.run(tx, results[i]); code != codeOK {
 			tx.end(code)
 			failedMulti(e, len(parts), i, code)
@@ -64,13 +66,13 @@ func (c *conn) multi(d *decoder, e *encoder) Code {
 			op = OpCreate2 // what they answer like
 		}
 		multiHeader(e, op, false, codeOK)
-		e.buf = append(e.buf, results[i].buf...)
+		e.Buf = append(e.Buf, results[i].Buf...)
 	}
 	multiHeader(e, opError, true, -1)
 	return codeOK
 }
 
-func failedMulti(e *encoder, n, failed int, code Code) {
+func failedMulti(e *jute.Encoder, n, failed int, code Code) {
 	for i := range n {
 		result := codeOK
 		switch {
@@ -80,13 +82,13 @@ func failedMulti(e *encoder, n, failed int, code Code) {
 			result = RuntimeInconsistency
 		}
 		multiHeader(e, opError, false, result)
-		e.int32(int32(result))
+		e.Int32(int32(result))
 	}
 	multiHeader(e, opError, true, -1)
 }
 
-func multiHeader(e *encoder, op Op, done bool, code Code) {
-	e.int32(int32(op))
-	e.bool(done)
-	e.int32(int32(code))
+func multiHeader(e *jute.Encoder, op Op, done bool, code Code) {
+	e.Int32(int32(op))
+	e.Bool(done)
+	e.Int32(int32(code))
 }

@@ -115,7 +115,7 @@ func TestModeDecidesInMulti(t *testing.T) {
 		if !slices.Equal(results, want) {
 			t.Errorf("%v", results)
 		}
-		if st := c.stat("/ephemeral"); st.EphemeralOwner != c.id {
+		if st := c.stat("/ephemeral"); st.EphemeralOwner != c.ID {
 			t.Errorf("%+v", st)
 		}
 		if tr := s.snapshot(); tr.get("/container").owner != ownerContainer || tr.get("/persistent").owner != 0 {

@@ -1,6 +1,10 @@
 package zktest
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
+)
 
 // readable finds the node that a request reads, in the connection's own view.
 func (c *conn) readable(path string, perm int32) (*node, Code) {
@@ -15,9 +19,9 @@ func (c *conn) readable(path string, perm int32) (*node, Code) {
 }
 
 // exists needs no permission. Its watch also waits for a node that isn't there.
-func (c *conn) exists(d *decoder, e *encoder) Code {
-	path, watch := d.string(), d.bool()
-	if d.err != nil {
+func (c *conn) exists(d *jute.Decoder, e *jute.Encoder) Code {
+	path, watch := d.Text(), d.Bool()
+	if d.Err != nil {
 		return MarshallingError
 	}
 	if strings.ContainsRune(path, 0) {
@@ -30,13 +34,13 @@ func (c *conn) exists(d *decoder, e *encoder) Code {
 	if n == nil {
 		return NoNode
 	}
-	e.stat(n.stat())
+	e.Stat(n.stat())
 	return codeOK
 }
 
-func (c *conn) getData(d *decoder, e *encoder) Code {
-	path, watch := d.string(), d.bool()
-	if d.err != nil {
+func (c *conn) getData(d *jute.Decoder, e *jute.Encoder) Code {
+	path, watch := d.Text(), d.Bool()
+	if d.Err != nil {
 		return MarshallingError
 	}
 	n, code := c.readable(path, permRead)
@@ -46,27 +50,27 @@ func (c *conn) getData(d *decoder, e *encoder) Code {
 	if watch {
 		c.s.watches.add(c, onData(path))
 	}
-	e.bytes(n.data)
-	e.stat(n.stat())
+	e.Bytes(n.data)
+	e.Stat(n.stat())
 	return codeOK
 }
 
-func (c *conn) getChildren(d *decoder, e *encoder) Code {
+func (c *conn) getChildren(d *jute.Decoder, e *jute.Encoder) Code {
 	_, code := c.list(d, e)
 	return code
 }
 
-func (c *conn) getChildren2(d *decoder, e *encoder) Code {
+func (c *conn) getChildren2(d *jute.Decoder, e *jute.Encoder) Code {
 	n, code := c.list(d, e)
 	if code == codeOK {
-		e.stat(n.stat())
+		e.Stat(n.stat())
 	}
 	return code
 }
 
-func (c *conn) list(d *decoder, e *encoder) (*node, Code) {
-	path, watch := d.string(), d.bool()
-	if d.err != nil {
+func (c *conn) list(d *jute.Decoder, e *jute.Encoder) (*node, Code) {
+	path, watch := d.Text(), d.Bool()
+	if d.Err != nil {
 		return nil, MarshallingError
 	}
 	n, code := c.readable(path, permRead)
@@ -76,14 +80,14 @@ func (c *conn) list(d *decoder, e *encoder) (*node, Code) {
 	if watch {
 		c.s.watches.add(c, onChildren(path))
 	}
-	e.strings(c.view().childrenOf(path))
+	e.Strings(c.view().childrenOf(path))
 	return n, codeOK
 }
 
 // getACL shows password digests only to those who may change the ACL.
-func (c *conn) getACL(d *decoder, e *encoder) Code {
-	path := d.string()
-	if d.err != nil {
+func (c *conn) getACL(d *jute.Decoder, e *jute.Encoder) Code {
+	path := d.Text()
+	if d.Err != nil {
 		return MarshallingError
 	}
 	n, code := c.readable(path, permRead|permAdmin)
@@ -94,7 +98,7 @@ func (c *conn) getACL(d *decoder, e *encoder) Code {
 	if !allowed(n.acl, permAdmin, c.ids) {
 		acl = maskACL(acl)
 	}
-	e.acls(acl)
-	e.stat(n.stat())
+	e.ACLs(acl)
+	e.Stat(n.stat())
 	return codeOK
 }

@@ -11,7 +11,7 @@ func TestContainerIsReaped(t *testing.T) {
 		c := rawSession(t, s)
 		for _, path := range []string{"/used", "/unused", "/full"} {
 			a := c.ok(OpCreateContainer, path, []byte{}, openACL, int(modeContainer))
-			if got, st := a.string(), a.stat(); got != path || st.EphemeralOwner != 0 {
+			if got, st := a.Text(), a.stat(); got != path || st.EphemeralOwner != 0 {
 				t.Errorf("%s %+v", got, st)
 			}
 		}
@@ -41,7 +41,7 @@ func TestNodePastItsTimeIsReaped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
 		c.ok(OpCreateTTL, "/ttl", []byte{}, openACL, int(modeTTL), int64(2500))
-		seq := c.ok(OpCreateTTL, "/s-", []byte{}, openACL, int(modeSequentialTTL), int64(60_000)).string()
+		seq := c.ok(OpCreateTTL, "/s-", []byte{}, openACL, int(modeSequentialTTL), int64(60_000)).Text()
 		if c.try(OpCreateTTL, "/no", []byte{}, openACL, 5, int64(0)) != BadArguments ||
 			c.try(OpCreateTTL, "/no", []byte{}, openACL, 0, int64(-1)) != BadArguments {
 			t.Error("a bad time to live was taken")

@@ -103,7 +103,7 @@ func TestHoldRequest(t *testing.T) {
 		}
 		release()
 		release()
-		if a, b := c.reply(), c.reply(); a.string() != "/x" || b.string() != "/y" {
+		if a, b := c.reply(), c.reply(); a.Text() != "/x" || b.Text() != "/y" {
 			t.Error("order of answers")
 		}
 	})

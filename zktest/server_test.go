@@ -85,7 +85,7 @@ func TestServersDiffer(t *testing.T) {
 			t.Error("same address")
 		}
 		c := rawSession(t, a)
-		if c.resume(b).id != 0 {
+		if c.resume(b).ID != 0 {
 			t.Error("one server knows the other's session")
 		}
 	})
@@ -115,7 +115,7 @@ func TestOverTCP(t *testing.T) {
 	c := rawOver(t, nc)
 	c.hello(10_000)
 	c.create("/x", 1)
-	s.Cut(c.id)
+	s.Cut(c.ID)
 	if how := c.closed(); how != "reset" {
 		t.Error(how)
 	}

@@ -3,6 +3,8 @@ package zktest
 import (
 	"testing"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 func TestSessionTimeoutIsClamped(t *testing.T) {
@@ -10,21 +12,21 @@ func TestSessionTimeoutIsClamped(t *testing.T) {
 		for ask, want := range map[int32]int32{1: 4000, 10_000: 10_000, 1_000_000: 40_000} {
 			c := rawDial(t, s)
 			c.hello(ask)
-			if c.timeout != want || c.id == 0 || len(c.password) != 16 {
-				t.Errorf("asked for %d: timeout %d, id %d, password %x", ask, c.timeout, c.id, c.password)
+			if c.Timeout != want || c.ID == 0 || len(c.Password) != 16 {
+				t.Errorf("asked for %d: timeout %d, id %d, password %x", ask, c.Timeout, c.ID, c.Password)
 			}
 		}
 	})
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawDial(t, s)
-		if c.hello(1); c.timeout != 7 {
-			t.Errorf("timeout %d", c.timeout)
+		if c.hello(1); c.Timeout != 7 {
+			t.Errorf("timeout %d", c.Timeout)
 		}
 	}, SessionTimeouts(7*time.Millisecond, time.Second))
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawDial(t, s)
-		if c.hello(1); c.timeout != 200 {
-			t.Errorf("timeout %d", c.timeout)
+		if c.hello(1); c.Timeout != 200 {
+			t.Errorf("timeout %d", c.Timeout)
 		}
 	}, TickTime(100*time.Millisecond))
 }
@@ -33,13 +35,13 @@ func TestReadOnlyByteIsAnsweredIfAsked(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		for asked, want := range map[bool]int{false: 36, true: 37} {
 			c := rawDial(t, s)
-			e := &encoder{buf: make([]byte, 4)}
-			encodeFields(e, []any{0, int64(0), 10_000, int64(0), make([]byte, 16)})
+			e := jute.NewFrame()
+			e.Fields(0, int64(0), 10_000, int64(0), make([]byte, 16))
 			if asked {
-				e.bool(true)
+				e.Bool(true)
 			}
-			c.nc.Write(e.sealed())
-			frame, err := readFrame(c.nc)
+			c.Conn.Write(e.Sealed())
+			frame, err := jute.ReadFrame(c.Conn)
 			if err != nil || len(frame) != want {
 				t.Errorf("asked %v: %d bytes, %v", asked, len(frame), err)
 			}
@@ -87,8 +89,8 @@ func TestSessionExpiresWhenNothingIsHeard(t *testing.T) {
 		if how := c.closed(); how != "closed" {
 			t.Error(how)
 		}
-		if c = c.resume(s); c.id != 0 || c.timeout != 0 {
-			t.Errorf("an expired session was resumed: %d", c.id)
+		if c = c.resume(s); c.ID != 0 || c.Timeout != 0 {
+			t.Errorf("an expired session was resumed: %d", c.ID)
 		}
 		if how := c.closed(); how != "closed" {
 			t.Error(how)
@@ -100,14 +102,14 @@ func TestSessionSurvivesItsConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
 		c.create("/e", 1)
-		c.nc.Close()
+		c.Conn.Close()
 		time.Sleep(9 * time.Second)
 		if info := s.Sessions(); len(info) != 1 || info[0].Connected || info[0].Ephemerals != 1 {
 			t.Errorf("%+v", info)
 		}
 		again := c.resume(s)
-		if again.id != c.id {
-			t.Errorf("resumed as %d", again.id)
+		if again.ID != c.ID {
+			t.Errorf("resumed as %d", again.ID)
 		}
 		time.Sleep(9 * time.Second)
 		if !s.Exists("/e") || !s.Sessions()[0].Connected {
@@ -124,7 +126,7 @@ func TestShorterTimeoutOnResumeCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawDial(t, s)
 		c.hello(40_000)
-		c.timeout = 4000
+		c.Timeout = 4000
 		c.resume(s)
 		time.Sleep(4100 * time.Millisecond)
 		if n := len(s.Sessions()); n != 0 {
@@ -141,7 +143,7 @@ func TestResumeTakesOverFromTheOldConnection(t *testing.T) {
 			t.Error(how)
 		}
 		c2.create("/e", 1)
-		if st := c2.stat("/e"); st.EphemeralOwner != c.id {
+		if st := c2.stat("/e"); st.EphemeralOwner != c.ID {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -151,14 +153,14 @@ func TestWrongPassword(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawSession(t, s)
 		thief := rawDial(t, s)
-		thief.id = c.id
-		if thief.hello(10_000); thief.id != 0 || thief.closed() != "closed" {
-			t.Errorf("taken over as %d", thief.id)
+		thief.ID = c.ID
+		if thief.hello(10_000); thief.ID != 0 || thief.closed() != "closed" {
+			t.Errorf("taken over as %d", thief.ID)
 		}
 		if how := c.closed(); how != "closed" { // so does the real one
 			t.Error(how)
 		}
-		if c2 := c.resume(s); c2.id != c.id {
+		if c2 := c.resume(s); c2.ID != c.ID {
 			t.Error("the session is gone")
 		}
 	})
@@ -180,7 +182,7 @@ func TestClosedSessionIsGone(t *testing.T) {
 		if st := w.stat("/"); st.Pzxid != a.zxid {
 			t.Errorf("ephemerals went at %d, the session at %d", st.Pzxid, a.zxid)
 		}
-		if c = c.resume(s); c.id != 0 {
+		if c = c.resume(s); c.ID != 0 {
 			t.Error("a closed session was resumed")
 		}
 		if !s.Exists("/stays") || s.Exists("/a") || s.Exists("/b") {
@@ -192,7 +194,7 @@ func TestClosedSessionIsGone(t *testing.T) {
 func TestClientFromTheFutureGetsNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server) {
 		c := rawDial(t, s)
-		c.zxid = 1
+		c.Zxid = 1
 		c.sendHello(10_000)
 		if how := c.closed(); how != "closed" || len(s.Sessions()) != 0 {
 			t.Errorf("%s, %d sessions", how, len(s.Sessions()))
@@ -208,13 +210,13 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 			"negative length": {0xff, 0xff, 0xff, 0xff},
 		} {
 			c := rawDial(t, s)
-			c.nc.Write(bytes)
+			c.Conn.Write(bytes)
 			if how := c.closed(); how != "closed" {
 				t.Errorf("%s: %s", what, how)
 			}
 		}
 		c := rawSession(t, s)
-		c.nc.Write([]byte{0, 0, 0, 2, 1, 2})
+		c.Conn.Write([]byte{0, 0, 0, 2, 1, 2})
 		if how := c.closed(); how != "closed" {
 			t.Errorf("request without a header: %s", how)
 		}

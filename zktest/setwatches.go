@@ -1,10 +1,12 @@
 package zktest
 
+import "github.com/lockkeeper/lockkeeper/internal/jute"
+
 // setWatches sets the watches of a lost connection anew. What happened since
 // the zxid that the client has seen is told at once instead.
-func (c *conn) setWatches(d *decoder, _ *encoder) Code {
-	since, data, exist, child := d.int64(), d.strings(), d.strings(), d.strings()
-	if d.err != nil {
+func (c *conn) setWatches(d *jute.Decoder, _ *jute.Encoder) Code {
+	since, data, exist, child := d.Int64(), d.Strings(), d.Strings(), d.Strings()
+	if d.Err != nil {
 		return MarshallingError
 	}
 	t := c.view()

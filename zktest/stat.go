@@ -1,6 +1,8 @@
 package zktest
 
-import "time"
+import (
+	"time"
+)
 
 // Stat is what the server tells about a node, as in the protocol. Times are in
 // milliseconds since 1970. Cversion counts the children's creations and

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 type node struct {
 	data     []byte
-	acl      []aclEntry
+	acl      []jute.ACL
 	children map[string]struct{}
 
 	czxid, mzxid, pzxid int64
@@ -20,12 +22,12 @@ type node struct {
 	owner               int64
 }
 
-func (n *node) stat() Stat {
+func (n *node) stat() jute.Stat {
 	var owner int64
 	if isSession(n.owner) {
 		owner = n.owner // what marks a container isn't shown
 	}
-	return Stat{
+	return jute.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Aversion: n.aversion,

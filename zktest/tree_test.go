@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 func TestStatOfCreatedNode(t *testing.T) {
@@ -13,9 +15,9 @@ func TestStatOfCreatedNode(t *testing.T) {
 		c := rawSession(t, s)
 		time.Sleep(time.Second)
 		a := c.ok(OpCreate2, "/a", []byte("data"), openACL, int(modeEphemeral))
-		path, got := a.string(), a.stat()
+		path, got := a.Text(), a.stat()
 		now := time.Now().UnixMilli()
-		want := Stat{Czxid: 2, Mzxid: 2, Pzxid: 2, Ctime: now, Mtime: now, EphemeralOwner: c.id, DataLength: 4}
+		want := Stat{Czxid: 2, Mzxid: 2, Pzxid: 2, Ctime: now, Mtime: now, EphemeralOwner: c.ID, DataLength: 4}
 		if path != "/a" || got != want {
 			t.Errorf("%s: %+v, want %+v", path, got, want)
 		}
@@ -125,7 +127,7 @@ func TestErrorCodes(t *testing.T) {
 			{"control character", create("/p/a\x1f", 0), BadArguments},
 			{"unknown mode", create("/p/x", 7), BadArguments},
 			{"TTL mode without TTL", create("/p/x", 5), BadArguments},
-			{"no ACL", c.try(OpCreate, "/p/x", []byte{}, []aclEntry{}, 0), InvalidACL},
+			{"no ACL", c.try(OpCreate, "/p/x", []byte{}, []jute.ACL{}, 0), InvalidACL},
 			{"delete with children", c.try(OpDelete, "/p", -1), NotEmpty},
 			{"delete, version first", c.try(OpDelete, "/p", 5), BadVersion},
 			{"delete nothing", c.try(OpDelete, "/none", -1), NoNode},
@@ -165,10 +167,10 @@ func TestDataNilAndEmptyDiffer(t *testing.T) {
 		c := rawSession(t, s)
 		c.ok(OpCreate, "/nil", []byte(nil), openACL, 0)
 		c.ok(OpCreate, "/empty", []byte{}, openACL, 0)
-		if d := c.ok(OpGetData, "/nil", false).bytes(); d != nil {
+		if d := c.ok(OpGetData, "/nil", false).Bytes(); d != nil {
 			t.Errorf("nil became %v", d)
 		}
-		if d := c.ok(OpGetData, "/empty", false).bytes(); d == nil {
+		if d := c.ok(OpGetData, "/empty", false).Bytes(); d == nil {
 			t.Error("empty became nil")
 		}
 	})
@@ -182,7 +184,7 @@ func TestListIsNotSorted(t *testing.T) {
 			c.create(fmt.Sprintf("/p/x%d", i), 0)
 		}
 		a := c.ok(OpGetChildren2, "/p", false)
-		names := a.strings()
+		names := a.Strings()
 		if st := a.stat(); st.NumChildren != 20 {
 			t.Errorf("%+v", st)
 		}

@@ -3,6 +3,8 @@ package zktest
 import (
 	"fmt"
 	"math"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
 
 // txn is one committed write: it has one zxid, and happens as a whole or not at
@@ -46,7 +48,7 @@ func (tx *txn) allowed(n *node, perm int32) bool {
 type creation struct {
 	path       string
 	data       []byte
-	acl        []aclEntry
+	acl        []jute.ACL
 	sequential bool
 	owner      int64
 }
@@ -161,7 +163,7 @@ func (tx *txn) setData(path string, data []byte, version int32) (*node, Code) {
 }
 
 // setACL replaces a node's ACL. No watch hears of it.
-func (tx *txn) setACL(path string, acl []aclEntry, version int32) (*node, Code) {
+func (tx *txn) setACL(path string, acl []jute.ACL, version int32) (*node, Code) {
 	if !validPath(path) {
 		return nil, BadArguments
 	}

@@ -70,7 +70,7 @@ func (v *View) Stat(path string) (Stat, bool) {
 	if n == nil {
 		return Stat{}, false
 	}
-	return n.stat(), true
+	return Stat(n.stat()), true
 }
 
 // Stat returns a node's stat, or false if there is no such node.

@@ -19,8 +19,8 @@ func TestForeignEdits(t *testing.T) {
 			}
 		}
 		do(s.Create("/a/b/c", []byte("x")))
-		do(s.CreateEphemeral("/a/b/e", nil, w.id))
-		if st := w.stat("/a/b/e"); st.EphemeralOwner != w.id {
+		do(s.CreateEphemeral("/a/b/e", nil, w.ID))
+		if st := w.stat("/a/b/e"); st.EphemeralOwner != w.ID {
 			t.Errorf("%+v", st)
 		}
 		w.ok(OpGetData, "/a/b/c", true)
@@ -38,7 +38,7 @@ func TestForeignEdits(t *testing.T) {
 		w.expect("deleted /a/b")
 		for what, err := range map[string]error{
 			"create twice":    errors.Join(s.Create("/x", nil), s.Create("/x", nil)),
-			"below ephemeral": errors.Join(s.CreateEphemeral("/e", nil, w.id), s.Create("/e/x", nil)),
+			"below ephemeral": errors.Join(s.CreateEphemeral("/e", nil, w.ID), s.Create("/e/x", nil)),
 			"bad path":        s.Create("a", nil),
 			"no session":      s.CreateEphemeral("/y", nil, 5),
 			"delete nothing":  s.Delete("/none"),
@@ -67,7 +67,7 @@ func TestTreeIsReadable(t *testing.T) {
 /zookeeper "" v0
 /zookeeper/config "" v0
 /zookeeper/quota "" v0
-`, hex(c.id))
+`, hex(c.ID))
 		if got := s.Tree(); got != want {
 			t.Errorf("\n%s", got)
 		}
@@ -107,7 +107,7 @@ func TestOnRequest(t *testing.T) {
 		c.create("/x", 0)
 		s.OnRequest(nil)
 		c.ok(OpPing)
-		want := []Request{{Op: OpConnect}, {Session: c.id, Op: OpCreate, Path: "/x", Xid: 1}}
+		want := []Request{{Op: OpConnect}, {Session: c.ID, Op: OpCreate, Path: "/x", Xid: 1}}
 		if !slices.Equal(seen, want) {
 			t.Errorf("%+v", seen)
 		}
@@ -125,7 +125,7 @@ func TestWaitFor(t *testing.T) {
 			c.create("/x", 1)
 			c.ok(OpExists, "/x", true)
 			time.Sleep(time.Second)
-			c.nc.Close()
+			c.Conn.Close()
 		}()
 		start := time.Now()
 		for _, cond := range []func(*View) bool{
