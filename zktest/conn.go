@@ -154,10 +154,15 @@ func newReply(xid int32, zxid int64, code Code) *jute.Encoder {
 	return e
 }
 
-// event queues a watch event. Events carry the zxid -1, as those of servers
-// before 3.9 do.
-func (c *conn) event(kind changeKind, path string) {
-	e := newReply(xidEvent, -1, codeOK)
+// noZxid is the zxid of an event that no change stands behind.
+const noZxid = -1
+
+// event queues a watch event.
+func (c *conn) event(kind changeKind, path string, zxid int64) {
+	if !c.s.opts.eventZxids {
+		zxid = noZxid
+	}
+	e := newReply(xidEvent, zxid, codeOK)
 	e.Int32(int32(kind))
 	e.Int32(stateConnected)
 	e.Text(path)

@@ -1,6 +1,10 @@
 package zktest
 
-import "github.com/lockkeeper/lockkeeper/internal/jute"
+import (
+	"slices"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
+)
 
 // handler carries out one kind of request. It is called with the server
 // locked, reads the fields from d and writes the answer's to e; on an error
@@ -23,25 +27,33 @@ var handlers map[Op]handler
 
 func init() {
 	handlers = map[Op]handler{
-		OpPing:            {local, (*conn).ping},
-		OpExists:          {local, (*conn).exists},
-		OpGetData:         {local, (*conn).getData},
-		OpGetACL:          {local, (*conn).getACL},
-		OpGetChildren:     {local, (*conn).getChildren},
-		OpGetChildren2:    {local, (*conn).getChildren2},
-		OpSetWatches:      {local, (*conn).setWatches},
-		OpAuth:            {local, (*conn).auth},
-		OpSync:            {quorum, (*conn).sync},
-		OpCreate:          {quorum, writer(OpCreate)},
-		OpCreate2:         {quorum, writer(OpCreate2)},
-		OpCreateContainer: {quorum, writer(OpCreateContainer)},
-		OpCreateTTL:       {quorum, writer(OpCreateTTL)},
-		OpDelete:          {quorum, writer(OpDelete)},
-		OpSetData:         {quorum, writer(OpSetData)},
-		OpSetACL:          {quorum, writer(OpSetACL)},
-		OpMulti:           {quorum, (*conn).multi},
-		OpReconfig:        {quorum, (*conn).reconfig},
-		OpCloseSession:    {quorum, (*conn).closeSession},
+		OpPing:                 {local, (*conn).ping},
+		OpExists:               {local, (*conn).exists},
+		OpGetData:              {local, (*conn).getData},
+		OpGetACL:               {local, (*conn).getACL},
+		OpGetChildren:          {local, (*conn).getChildren},
+		OpGetChildren2:         {local, (*conn).getChildren2},
+		OpMultiRead:            {local, (*conn).multiRead},
+		OpSetWatches:           {local, (*conn).setWatches},
+		OpSetWatches2:          {local, (*conn).setWatches2},
+		OpAddWatch:             {local, (*conn).addWatch},
+		OpCheckWatches:         {local, (*conn).checkWatches},
+		OpRemoveWatches:        {local, (*conn).removeWatches},
+		OpGetEphemerals:        {local, (*conn).getEphemerals},
+		OpGetAllChildrenNumber: {local, (*conn).getAllChildrenNumber},
+		OpWhoAmI:               {local, (*conn).whoAmI},
+		OpAuth:                 {local, (*conn).auth},
+		OpSync:                 {quorum, (*conn).sync},
+		OpCreate:               {quorum, writer(OpCreate)},
+		OpCreate2:              {quorum, writer(OpCreate2)},
+		OpCreateContainer:      {quorum, writer(OpCreateContainer)},
+		OpCreateTTL:            {quorum, writer(OpCreateTTL)},
+		OpDelete:               {quorum, writer(OpDelete)},
+		OpSetData:              {quorum, writer(OpSetData)},
+		OpSetACL:               {quorum, writer(OpSetACL)},
+		OpMulti:                {quorum, (*conn).multi},
+		OpReconfig:             {quorum, (*conn).reconfig},
+		OpCloseSession:         {quorum, (*conn).closeSession},
 	}
 }
 
@@ -155,7 +167,9 @@ func (c *conn) auth(d *jute.Decoder, _ *jute.Encoder) Code {
 	if !ok {
 		return AuthFailed
 	}
-	c.ids = append(c.ids, id)
+	if !slices.Contains(c.ids, id) {
+		c.ids = append(c.ids, id)
+	}
 	return codeOK
 }
 

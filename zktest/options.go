@@ -18,6 +18,7 @@ type options struct {
 	reap                   time.Duration
 	noContainers           bool
 	allowOpen              bool
+	eventZxids             bool
 	logger                 *slog.Logger
 }
 
@@ -81,6 +82,14 @@ func ReapInterval(d time.Duration) Option {
 // real ones do with any unknown request, closes the connection.
 func WithoutContainers() Option {
 	return option(func(o *options) { o.noContainers = true })
+}
+
+// EventZxids makes watch events carry the zxid of the change that they tell of,
+// as those of servers from 3.9 on do. There is nothing in the protocol by which a
+// client could ask for it. Without it the zxid of an event is -1, as before 3.9;
+// it is -1 also for what a client is told when it sets its watches anew.
+func EventZxids() Option {
+	return option(func(o *options) { o.eventZxids = true })
 }
 
 // AllowOpenSessions lets a test that was given the server by Start end with

@@ -28,7 +28,7 @@ func (c *conn) exists(d *jute.Decoder, e *jute.Encoder) Code {
 		return BadArguments
 	}
 	if watch {
-		c.s.watches.add(c, onData(path))
+		c.s.watches.add(c, onData(path), oneShot)
 	}
 	n := c.view().get(path)
 	if n == nil {
@@ -48,7 +48,7 @@ func (c *conn) getData(d *jute.Decoder, e *jute.Encoder) Code {
 		return code
 	}
 	if watch {
-		c.s.watches.add(c, onData(path))
+		c.s.watches.add(c, onData(path), oneShot)
 	}
 	e.Bytes(n.data)
 	e.Stat(n.stat())
@@ -78,7 +78,7 @@ func (c *conn) list(d *jute.Decoder, e *jute.Encoder) (*node, Code) {
 		return nil, code
 	}
 	if watch {
-		c.s.watches.add(c, onChildren(path))
+		c.s.watches.add(c, onChildren(path), oneShot)
 	}
 	e.Strings(c.view().childrenOf(path))
 	return n, codeOK

@@ -1,11 +1,8 @@
 package zktest
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/lockkeeper/lockkeeper/internal/jute"
 )
@@ -20,6 +17,9 @@ type node struct {
 	version, aversion   int32
 	creates             int32 // how many children were ever made: the next sequence number
 	owner               int64
+
+	serial int64  // the order in which nodes were made
+	table  uint32 // size of the real server's table of the children
 }
 
 func (n *node) stat() jute.Stat {
@@ -45,6 +45,7 @@ type tree struct {
 	nodes      map[string]*node
 	ephemerals map[int64]map[string]struct{} // by session
 	zxid       int64                         // of the last change
+	made       int64                         // how many nodes were
 }
 
 func newTree() *tree {
@@ -71,6 +72,7 @@ func (t *tree) clone() *tree {
 		nodes:      make(map[string]*node, len(t.nodes)),
 		ephemerals: make(map[int64]map[string]struct{}, len(t.ephemerals)),
 		zxid:       t.zxid,
+		made:       t.made,
 	}
 	for path, n := range t.nodes {
 		m := *n
@@ -90,6 +92,7 @@ func (t *tree) link(path string, n *node) {
 		p.children = map[string]struct{}{}
 	}
 	p.children[name] = struct{}{}
+	p.table = grownTable(p.table, len(p.children))
 	t.nodes[path] = n
 	if isSession(n.owner) {
 		if t.ephemerals[n.owner] == nil {
@@ -112,41 +115,25 @@ func (t *tree) unlink(path string) {
 	}
 }
 
-// ephemeralsOf returns the paths that a session owns, sorted.
+// ephemeralsOf returns the paths that a session owns, in the order in which a
+// real server goes through them.
 func (t *tree) ephemeralsOf(session int64) []string {
-	return slices.Sorted(maps.Keys(t.ephemerals[session]))
+	paths := t.ephemerals[session]
+	entries := make([]hashEntry, 0, len(paths))
+	for path := range paths {
+		entries = append(entries, hashEntry{path, t.nodes[path].serial})
+	}
+	return hashOrder(entries, copiedTable(len(paths)))
 }
 
 // childrenOf returns the names of a node's children in the order in which a
-// real server lists them: that of its hash table. It is the same every time, and
-// not sorted, so that a client that forgets to sort is found out.
+// real server lists them.
 func (t *tree) childrenOf(path string) []string {
 	n := t.get(path)
-	size := uint32(8)
-	for int(size)*3/4 < len(n.children) {
-		size *= 2
-	}
-	type entry struct {
-		name   string
-		bucket uint32
-		czxid  int64 // in a bucket the oldest comes first
-	}
 	prefix := strings.TrimSuffix(path, "/") + "/"
-	entries := make([]entry, 0, len(n.children))
+	entries := make([]hashEntry, 0, len(n.children))
 	for name := range n.children {
-		var h uint32
-		for _, c := range utf16.Encode([]rune(name)) {
-			h = 31*h + uint32(c)
-		}
-		h ^= h >> 16
-		entries = append(entries, entry{name, h & (size - 1), t.nodes[prefix+name].czxid})
+		entries = append(entries, hashEntry{name, t.nodes[prefix+name].serial})
 	}
-	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
-	})
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.name
-	}
-	return names
+	return hashOrder(entries, max(n.table, firstTable))
 }

@@ -94,14 +94,18 @@ func (tx *txn) create(c creation) (string, *node, Code) {
 		parent.creates++
 		parent.pzxid = tx.zxid
 	}
+	tx.tree.made++
 	n := &node{
-		data: c.data, acl: acl, owner: c.owner,
+		serial: tx.tree.made, data: c.data, acl: acl, owner: c.owner,
 		czxid: tx.zxid, mzxid: tx.zxid, pzxid: tx.zxid,
 		ctime: tx.now, mtime: tx.now,
 	}
 	tx.tree.link(path, n)
-	tx.undo = append(tx.undo, func() { tx.tree.unlink(path) })
-	tx.changes = append(tx.changes, change{created, path})
+	tx.undo = append(tx.undo, func() {
+		tx.tree.unlink(path)
+		tx.tree.made--
+	})
+	tx.changes = append(tx.changes, change{created, path, tx.zxid})
 	return path, n, codeOK
 }
 
@@ -138,7 +142,7 @@ func (tx *txn) remove(path string) {
 	tx.edit(tx.tree.nodes[parentPath]).pzxid = tx.zxid
 	tx.tree.unlink(path)
 	tx.undo = append(tx.undo, func() { tx.tree.link(path, n) })
-	tx.changes = append(tx.changes, change{deleted, path})
+	tx.changes = append(tx.changes, change{deleted, path, tx.zxid})
 }
 
 func (tx *txn) setData(path string, data []byte, version int32) (*node, Code) {
@@ -158,7 +162,7 @@ func (tx *txn) setData(path string, data []byte, version int32) (*node, Code) {
 	n.data = data
 	n.version++
 	n.mzxid, n.mtime = tx.zxid, tx.now
-	tx.changes = append(tx.changes, change{changed, path})
+	tx.changes = append(tx.changes, change{changed, path, tx.zxid})
 	return n, codeOK
 }
 

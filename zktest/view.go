@@ -123,7 +123,7 @@ func (v *View) Sessions() []SessionInfo {
 			Ephemerals: len(v.s.tree.ephemerals[sess.id]),
 		}
 		if sess.conn != nil {
-			info.Watches = len(v.s.watches.of[sess.conn])
+			info.Watches = v.s.watches.countOf(sess.conn)
 		}
 		list = append(list, info)
 	}

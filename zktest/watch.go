@@ -14,6 +14,7 @@ const (
 type change struct {
 	kind changeKind
 	path string
+	zxid int64
 }
 
 // watchKey is what can be watched: a node's data, which includes its coming and
@@ -26,53 +27,75 @@ type watchKey struct {
 func onData(path string) watchKey     { return watchKey{path, false} }
 func onChildren(path string) watchKey { return watchKey{path, true} }
 
-// watches holds the one-shot watches of all connections, by what is watched and
-// by who watches. A watch belongs to a connection.
+// watchMode says how long a watch stands and what it covers. The numbers are
+// those of addWatch on the wire; oneShot has none there.
+type watchMode int32
+
+const (
+	persistent watchMode = iota
+	recursive            // also for everything below; hears of no childrenChanged
+	oneShot
+)
+
+// watches holds the watches of all connections, by what is watched and by who
+// watches. A watch belongs to a connection. On one key it has one watch: the
+// last that it set, so that a one-shot watch takes the place of a persistent one,
+// as on real servers up to 3.8.0.
 type watches struct {
-	on map[watchKey]map[*conn]struct{}
-	of map[*conn]map[watchKey]struct{}
+	on        map[watchKey]map[*conn]watchMode
+	of        map[*conn]map[watchKey]struct{}
+	recursive map[*conn]int // how many recursive watches it has
 }
 
 func newWatches() watches {
-	return watches{on: map[watchKey]map[*conn]struct{}{}, of: map[*conn]map[watchKey]struct{}{}}
+	return watches{
+		on:        map[watchKey]map[*conn]watchMode{},
+		of:        map[*conn]map[watchKey]struct{}{},
+		recursive: map[*conn]int{},
+	}
 }
 
 // add sets a watch; setting it twice is setting it once.
-func (w watches) add(c *conn, key watchKey) {
-	insert(w.on, key, c)
-	insert(w.of, c, key)
+func (w watches) add(c *conn, key watchKey, mode watchMode) {
+	w.take(c, key)
+	if w.on[key] == nil {
+		w.on[key] = map[*conn]watchMode{}
+	}
+	w.on[key][c] = mode
+	if w.of[c] == nil {
+		w.of[c] = map[watchKey]struct{}{}
+	}
+	w.of[c][key] = struct{}{}
+	if mode == recursive {
+		w.recursive[c]++
+	}
+}
+
+// addLasting sets a persistent or recursive watch, which is one on the data and
+// one on the children.
+func (w watches) addLasting(c *conn, path string, mode watchMode) {
+	w.add(c, onData(path), mode)
+	w.add(c, onChildren(path), mode)
 }
 
 // take removes a watch and reports whether it was there.
 func (w watches) take(c *conn, key watchKey) bool {
-	if _, ok := w.on[key][c]; !ok {
+	mode, ok := w.on[key][c]
+	if !ok {
 		return false
 	}
-	remove(w.on, key, c)
-	remove(w.of, c, key)
+	if mode == recursive {
+		if w.recursive[c]--; w.recursive[c] == 0 {
+			delete(w.recursive, c)
+		}
+	}
+	if delete(w.on[key], c); len(w.on[key]) == 0 {
+		delete(w.on, key)
+	}
+	if delete(w.of[c], key); len(w.of[c]) == 0 {
+		delete(w.of, c)
+	}
 	return true
-}
-
-func insert[K, V comparable](m map[K]map[V]struct{}, k K, v V) {
-	if m[k] == nil {
-		m[k] = map[V]struct{}{}
-	}
-	m[k][v] = struct{}{}
-}
-
-func remove[K, V comparable](m map[K]map[V]struct{}, k K, v V) {
-	delete(m[k], v)
-	if len(m[k]) == 0 {
-		delete(m, k)
-	}
-}
-
-func (w watches) count() int {
-	n := 0
-	for _, keys := range w.of {
-		n += len(keys)
-	}
-	return n
 }
 
 // drop forgets everything that a connection watches.
@@ -82,22 +105,45 @@ func (w watches) drop(c *conn) {
 	}
 }
 
-// keys lists what a change concerns.
-func (ch change) keys() []watchKey {
-	if ch.kind == changed {
-		return []watchKey{onData(ch.path)}
+// countOf returns how many watches a connection has. One that lasts is one,
+// though it is kept under two keys.
+func (w watches) countOf(c *conn) int {
+	n := 0
+	for key := range w.of[c] {
+		mode := w.on[key][c]
+		other, both := w.on[watchKey{key.path, !key.child}][c]
+		if key.child && mode != oneShot && both && other == mode {
+			continue
+		}
+		n++
 	}
-	parent, _ := split(ch.path)
-	return []watchKey{onData(ch.path), onChildren(ch.path), onChildren(parent)}
+	return n
+}
+
+func (w watches) count() int {
+	n := 0
+	for c := range w.of {
+		n += w.countOf(c)
+	}
+	return n
 }
 
 // listeners returns the connections that a change could concern.
 func (w watches) listeners(ch change) map[*conn]struct{} {
 	all := map[*conn]struct{}{}
-	for _, key := range ch.keys() {
+	hear := func(key watchKey) {
 		for c := range w.on[key] {
 			all[c] = struct{}{}
 		}
+	}
+	hear(onData(ch.path))
+	if ch.kind != changed {
+		parent, _ := split(ch.path)
+		hear(onChildren(ch.path))
+		hear(onChildren(parent))
+	}
+	for c := range w.recursive {
+		all[c] = struct{}{}
 	}
 	return all
 }
@@ -106,17 +152,39 @@ func (w watches) listeners(ch change) map[*conn]struct{} {
 // that watches both the data and the children of a deleted node hears of the
 // deletion once, and then, if it watches the parent's children, of that.
 func (w watches) notify(c *conn, ch change) {
-	hit := w.take(c, onData(ch.path))
+	hit := w.trigger(c, onData(ch.path), ch.kind)
 	if ch.kind == deleted {
-		hit = w.take(c, onChildren(ch.path)) || hit
+		hit = w.trigger(c, onChildren(ch.path), deleted) || hit
 	}
 	if hit {
-		c.event(ch.kind, ch.path)
+		c.event(ch.kind, ch.path, ch.zxid)
 	}
 	if ch.kind == changed {
 		return
 	}
-	if parent, _ := split(ch.path); w.take(c, onChildren(parent)) {
-		c.event(childrenChanged, parent)
+	if parent, _ := split(ch.path); w.trigger(c, onChildren(parent), childrenChanged) {
+		c.event(childrenChanged, parent, ch.zxid)
 	}
+}
+
+// trigger reports whether a connection watches a key or, recursively, something
+// above it, and takes a one-shot watch away.
+func (w watches) trigger(c *conn, key watchKey, kind changeKind) bool {
+	hit := false
+	switch mode, ok := w.on[key][c]; {
+	case !ok:
+	case mode == oneShot:
+		hit = w.take(c, key)
+	default:
+		hit = mode == persistent || kind != childrenChanged
+	}
+	if kind == childrenChanged || w.recursive[c] == 0 {
+		return hit
+	}
+	for path := key.path; path != "/" && !hit; {
+		path, _ = split(path)
+		mode, ok := w.on[watchKey{path, key.child}][c]
+		hit = ok && mode == recursive
+	}
+	return hit
 }

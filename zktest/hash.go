@@ -1,0 +1,56 @@
+package zktest
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf16"
+)
+
+// A real server lists names in the order of its hash tables. This one does the
+// same: it is the same every time, and not sorted, so that a client that forgets
+// to sort is found out.
+
+// hashEntry is a name in a table; of those in one bucket the oldest comes first.
+type hashEntry struct {
+	name   string
+	serial int64
+}
+
+// hashOrder sorts the names as Java's HashSet with a table of this size does.
+func hashOrder(entries []hashEntry, size uint32) []string {
+	bucket := func(name string) uint32 {
+		var h uint32
+		for _, c := range utf16.Encode([]rune(name)) {
+			h = 31*h + uint32(c)
+		}
+		return (h ^ h>>16) & (size - 1)
+	}
+	slices.SortFunc(entries, func(a, b hashEntry) int {
+		return cmp.Or(cmp.Compare(bucket(a.name), bucket(b.name)), cmp.Compare(a.serial, b.serial))
+	})
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.name
+	}
+	return names
+}
+
+// firstTable is the size of the table for a node's children. It grows with
+// their number and never shrinks: see grownTable.
+const firstTable = 8
+
+func grownTable(size uint32, n int) uint32 {
+	for size = max(size, firstTable); int(size)*3/4 < n; {
+		size *= 2
+	}
+	return size
+}
+
+// copiedTable is the size of the table that a copy of a set is given.
+func copiedTable(n int) uint32 {
+	size := uint32(1)
+	for int(size) < n*4/3+1 {
+		size *= 2
+	}
+	return size
+}
