@@ -16,6 +16,9 @@ type conn struct {
 	nc   net.Conn
 	gone chan struct{} // closed when the connection is given up
 
+	serial int64 // the order in which connections were made
+	since  time.Time
+
 	// The server's mutex guards the rest.
 	sess     *session // nil before the handshake
 	ids      []identity
@@ -25,6 +28,10 @@ type conn struct {
 	stuck    bool      // a request waits for that leader
 	queue    []outgoing
 	wake     chan struct{} // holds one token if the queue has grown
+
+	received, sent int // frames
+	lastOp         Op
+	lastXid        int32
 }
 
 // outgoing is a frame to write, or a way to end the connection.
@@ -44,7 +51,8 @@ const (
 
 // serve takes over a new connection. Called with the server locked.
 func (s *Server) serve(nc net.Conn) {
-	c := &conn{s: s, nc: nc, gone: make(chan struct{}), wake: make(chan struct{}, 1)}
+	s.accepted++
+	c := &conn{s: s, nc: nc, serial: s.accepted, since: time.Now(), gone: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.ids = []identity{{"ip", peerIP(nc)}}
 	s.conns[c] = struct{}{}
 	s.wg.Go(c.readLoop)
@@ -141,6 +149,9 @@ func (c *conn) push(out outgoing) {
 		out.due = time.Now().Add(d)
 	}
 	c.queue = append(c.queue, out)
+	if out.end == goOn {
+		c.sent++
+	}
 	select {
 	case c.wake <- struct{}{}:
 	default:

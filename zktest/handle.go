@@ -43,6 +43,7 @@ func init() {
 		OpGetAllChildrenNumber: {local, (*conn).getAllChildrenNumber},
 		OpWhoAmI:               {local, (*conn).whoAmI},
 		OpAuth:                 {local, (*conn).auth},
+		OpSASL:                 {local, (*conn).sasl},
 		OpSync:                 {quorum, (*conn).sync},
 		OpCreate:               {quorum, writer(OpCreate)},
 		OpCreate2:              {quorum, writer(OpCreate2)},
@@ -52,7 +53,9 @@ func init() {
 		OpSetData:              {quorum, writer(OpSetData)},
 		OpSetACL:               {quorum, writer(OpSetACL)},
 		OpMulti:                {quorum, (*conn).multi},
-		OpReconfig:             {quorum, (*conn).reconfig},
+		OpCheck:                {quorum, writer(OpCheck)},
+		opDeleteContainer:      {quorum, refused(BadArguments)},
+		OpReconfig:             {quorum, refused(ReconfigDisabled)},
 		OpCloseSession:         {quorum, (*conn).closeSession},
 	}
 }
@@ -79,6 +82,8 @@ func (c *conn) handle(frame []byte) bool {
 		return true
 	}
 	s.counts.BytesIn += int64(len(frame) + 4)
+	c.received++
+	c.lastOp, c.lastXid = op, xid
 	verdict := s.arrive(Request{Session: c.sess.id, Op: op, Path: pathOf(op, d.Buf), Xid: xid})
 	s.mu.Unlock()
 	if !c.obey(verdict) {
@@ -127,9 +132,12 @@ func (c *conn) answer(op Op, xid int32, code Code, body []byte, lose bool) {
 		c.abortAfter()
 		return
 	}
+	if op == OpCheck && code == codeOK {
+		return
+	}
 	zxid := c.view().zxid
 	switch op {
-	case OpAuth:
+	case OpAuth, OpSASL:
 		zxid = 0
 	case OpPing:
 		xid = xidPing
@@ -138,7 +146,7 @@ func (c *conn) answer(op Op, xid int32, code Code, body []byte, lose bool) {
 		zxid = -1
 	}
 	e := newReply(xid, zxid, code)
-	if code == codeOK {
+	if code == codeOK || op == OpMultiRead {
 		e.Buf = append(e.Buf, body...)
 	}
 	c.push(outgoing{frame: e.Sealed()})
@@ -173,10 +181,23 @@ func (c *conn) auth(d *jute.Decoder, _ *jute.Encoder) Code {
 	return codeOK
 }
 
-// reconfig is off, as it is by default, and has nothing to change in one node.
-func (c *conn) reconfig(*jute.Decoder, *jute.Encoder) Code {
-	c.s.begin(c.sess.id, c.ids).end(ReconfigDisabled)
-	return ReconfigDisabled
+// refused makes the handler of a write that always fails: reconfiguration is
+// off, as it is by default, and only the server may delete as a server.
+func refused(code Code) func(*conn, *jute.Decoder, *jute.Encoder) Code {
+	return func(c *conn, _ *jute.Decoder, _ *jute.Encoder) Code {
+		c.s.begin(c.sess.id, c.ids).end(code)
+		return code
+	}
+}
+
+// sasl answers as a server does that was not set up for it.
+func (c *conn) sasl(d *jute.Decoder, e *jute.Encoder) Code {
+	d.Bytes()
+	if d.Err != nil {
+		return MarshallingError
+	}
+	e.Bytes(nil)
+	return codeOK
 }
 
 func (c *conn) closeSession(*jute.Decoder, *jute.Encoder) Code {

@@ -59,6 +59,8 @@ func (c *conn) handshake(frame []byte) bool {
 	s := c.s
 	s.mu.Lock()
 	s.counts.BytesIn += int64(len(frame) + 4)
+	c.received++
+	c.lastOp = OpConnect
 	c.hole = s.faults.holeFor(req.session)
 	if c.hole.covers(ToServer) {
 		c.detached = true // hangs until Heal, or until the client has enough

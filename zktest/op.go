@@ -20,13 +20,14 @@ const (
 	OpSync                 Op = 9
 	OpPing                 Op = 11
 	OpGetChildren2         Op = 12
-	OpCheck                Op = 13 // only inside a multi
+	OpCheck                Op = 13 // sent only inside a multi: alone it gets no answer
 	OpMulti                Op = 14
 	OpCreate2              Op = 15
 	OpReconfig             Op = 16
 	OpCheckWatches         Op = 17
 	OpRemoveWatches        Op = 18
 	OpCreateContainer      Op = 19
+	opDeleteContainer      Op = 20 // sent by the real server to itself
 	OpCreateTTL            Op = 21
 	OpMultiRead            Op = 22
 	OpAuth                 Op = 100

@@ -35,7 +35,8 @@ func (c *conn) getAllChildrenNumber(d *jute.Decoder, e *jute.Encoder) Code {
 	n := 0
 	prefix := strings.TrimSuffix(path, "/") + "/"
 	for p := range c.view().nodes {
-		if p != "/" && strings.HasPrefix(p, prefix) {
+		// Below the empty path, which is the root, the root itself counts.
+		if (p != "/" || path == "") && strings.HasPrefix(p, prefix) {
 			n++
 		}
 	}

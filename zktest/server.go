@@ -23,6 +23,7 @@ type Server struct {
 	opts     options
 	name     string
 	log      *slog.Logger
+	started  time.Time
 	listener net.Listener // nil with InMemory
 	wg       sync.WaitGroup
 
@@ -34,6 +35,7 @@ type Server struct {
 	sessions    map[int64]*session
 	lastSession int64
 	conns       map[*conn]struct{}
+	accepted    int64 // how many connections there ever were
 	watches     watches
 	alarms      map[*alarm]struct{}
 	lags        map[*lag]struct{} // of sessions whose reads are stale
@@ -61,6 +63,7 @@ func New(opts ...Option) (*Server, error) {
 		// A name that looks like an address is what no client tries to resolve.
 		name:     fmt.Sprintf("127.%d.%d.%d:2181", 64+n>>16&63, n>>8&255, n&255),
 		log:      o.logger,
+		started:  time.Now(),
 		tree:     newTree(),
 		sessions: map[int64]*session{},
 		// Ids differ between the servers of one process, so that one server's
