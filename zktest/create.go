@@ -64,13 +64,13 @@ func (r createRequest) step(op Op) step {
 
 // inMulti returns the op that the real server makes of a creation inside a
 // multi: there the mode decides, not the op. It is false for a node with a time
-// to live that comes without one.
-func (r createRequest) inMulti() (Op, bool) {
+// to live whose request has no field for one.
+func (r createRequest) inMulti(op Op) (Op, bool) {
 	switch {
 	case r.mode == modeContainer:
 		return OpCreateContainer, true
 	case r.hasTTL():
-		return OpCreateTTL, r.ttl >= 0
+		return OpCreateTTL, op == OpCreateTTL
 	}
 	return OpCreate, true
 }

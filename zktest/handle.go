@@ -115,7 +115,7 @@ func (c *conn) handle(frame []byte) bool {
 		}
 		code = h.run(c, d, body)
 	}
-	if op == OpAuth && code == MarshallingError {
+	if (op == OpAuth || op == OpSASL) && code == MarshallingError {
 		return false
 	}
 	c.answer(op, xid, code, body.Buf, verdict.loseReply)

@@ -33,7 +33,7 @@ func parsePart(op Op, d *jute.Decoder) (part, bool) {
 		return part{}, false
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		r := readCreate(op, d)
-		op, ok := r.inMulti()
+		op, ok := r.inMulti(op)
 		return part{op, r.step(op)}, ok
 	}
 	run, ok := parseStep(op, d)

@@ -105,7 +105,7 @@ func (tx *txn) create(c creation) (string, *node, Code) {
 		tx.tree.unlink(path)
 		tx.tree.made--
 	})
-	tx.changes = append(tx.changes, change{created, path, tx.zxid})
+	tx.changes = append(tx.changes, change{created, path, tx.zxid, n.acl, parent.acl})
 	return path, n, codeOK
 }
 
@@ -139,10 +139,11 @@ func (tx *txn) delete(path string, version int32) Code {
 func (tx *txn) remove(path string) {
 	n := tx.tree.nodes[path]
 	parentPath, _ := split(path)
-	tx.edit(tx.tree.nodes[parentPath]).pzxid = tx.zxid
+	parent := tx.edit(tx.tree.nodes[parentPath])
+	parent.pzxid = tx.zxid
 	tx.tree.unlink(path)
 	tx.undo = append(tx.undo, func() { tx.tree.link(path, n) })
-	tx.changes = append(tx.changes, change{deleted, path, tx.zxid})
+	tx.changes = append(tx.changes, change{deleted, path, tx.zxid, n.acl, parent.acl})
 }
 
 func (tx *txn) setData(path string, data []byte, version int32) (*node, Code) {
@@ -162,7 +163,7 @@ func (tx *txn) setData(path string, data []byte, version int32) (*node, Code) {
 	n.data = data
 	n.version++
 	n.mzxid, n.mtime = tx.zxid, tx.now
-	tx.changes = append(tx.changes, change{changed, path, tx.zxid})
+	tx.changes = append(tx.changes, change{changed, path, tx.zxid, n.acl, nil})
 	return n, codeOK
 }
 

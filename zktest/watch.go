@@ -1,5 +1,7 @@
 package zktest
 
+import "github.com/lockkeeper/lockkeeper/internal/jute"
+
 // changeKind is what a step of a txn did to a node. The numbers are those of
 // the events on the wire.
 type changeKind int32
@@ -15,6 +17,9 @@ type change struct {
 	kind changeKind
 	path string
 	zxid int64
+
+	// Who may not read a node isn't told what becomes of it.
+	acl, parentACL []jute.ACL
 }
 
 // watchKey is what can be watched: a node's data, which includes its coming and
@@ -148,7 +153,8 @@ func (w watches) listeners(ch change) map[*conn]struct{} {
 	return all
 }
 
-// notify tells one connection of one change, if it watches for it. A connection
+// notify tells one connection of one change, if it watches for it; a one-shot
+// watch is used up also if it may not be told, as on the real server. A connection
 // that watches both the data and the children of a deleted node hears of the
 // deletion once, and then, if it watches the parent's children, of that.
 func (w watches) notify(c *conn, ch change) {
@@ -156,13 +162,14 @@ func (w watches) notify(c *conn, ch change) {
 	if ch.kind == deleted {
 		hit = w.trigger(c, onChildren(ch.path), deleted) || hit
 	}
-	if hit {
+	if hit && allowed(ch.acl, permRead, c.ids) {
 		c.event(ch.kind, ch.path, ch.zxid)
 	}
 	if ch.kind == changed {
 		return
 	}
-	if parent, _ := split(ch.path); w.trigger(c, onChildren(parent), childrenChanged) {
+	parent, _ := split(ch.path)
+	if w.trigger(c, onChildren(parent), childrenChanged) && allowed(ch.parentACL, permRead, c.ids) {
 		c.event(childrenChanged, parent, ch.zxid)
 	}
 }
