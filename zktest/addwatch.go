@@ -1,6 +1,10 @@
 package zktest
 
-import "github.com/lockkeeper/lockkeeper/internal/jute"
+import (
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/jute"
+)
 
 // The kinds of watches that checkWatches and removeWatches speak of.
 const (
@@ -24,18 +28,25 @@ func (c *conn) addWatch(d *jute.Decoder, e *jute.Encoder) Code {
 // checkWatches asks whether a watch stands. As on a real 3.8.0, anybody's watch
 // on the path counts.
 func (c *conn) checkWatches(d *jute.Decoder, _ *jute.Encoder) Code {
-	return onKinds(d, func(key watchKey) bool { return len(c.s.watches.on[key]) > 0 })
+	path, kind := d.Text(), d.Int32()
+	if d.Err != nil || path != "" && !strings.Contains(path, "/") {
+		return MarshallingError
+	}
+	return onKind(path, kind, func(key watchKey) bool { return path != "" && len(c.s.watches.on[key]) > 0 })
 }
 
 func (c *conn) removeWatches(d *jute.Decoder, _ *jute.Encoder) Code {
-	return onKinds(d, func(key watchKey) bool { return c.s.watches.take(c, key) })
+	path, kind := d.Text(), d.Int32()
+	if d.Err != nil {
+		return MarshallingError
+	}
+	return onKind(path, kind, func(key watchKey) bool { return c.s.watches.take(c, key) })
 }
 
-// onKinds reads a path and a kind of watch, and does something with the keys of
-// that kind. It answers NoWatcher if that comes to nothing.
-func onKinds(d *jute.Decoder, do func(watchKey) bool) Code {
-	path, kind := d.Text(), d.Int32()
-	if d.Err != nil || kind < kindChildren || kind > kindAny {
+// onKind does something with the watches on a path that are of a kind. It answers
+// NoWatcher if that comes to nothing.
+func onKind(path string, kind int32, do func(watchKey) bool) Code {
+	if kind < kindChildren || kind > kindAny {
 		return MarshallingError
 	}
 	found := false

@@ -118,7 +118,7 @@ func (c *conn) next() (outgoing, bool) {
 				c.queue = c.queue[1:]
 				vanishes := c.hole.covers(ToClient)
 				if !vanishes {
-					c.s.counts.BytesOut += int64(len(out.frame))
+					c.s.tally(c.sessionID(), func(n *Counts) { n.BytesOut += int64(len(out.frame)) })
 				}
 				c.s.mu.Unlock()
 				if vanishes {
@@ -165,6 +165,14 @@ func newReply(xid int32, zxid int64, code Code) *jute.Encoder {
 	return e
 }
 
+// sessionID is 0 before the handshake.
+func (c *conn) sessionID() int64 {
+	if c.sess == nil {
+		return 0
+	}
+	return c.sess.id
+}
+
 // noZxid is the zxid of an event that no change stands behind.
 const noZxid = -1
 
@@ -177,7 +185,7 @@ func (c *conn) event(kind changeKind, path string, zxid int64) {
 	e.Int32(int32(kind))
 	e.Int32(stateConnected)
 	e.Text(path)
-	c.s.counts.Events++
+	c.s.tally(c.sessionID(), func(n *Counts) { n.Events++ })
 	c.push(outgoing{frame: e.Sealed()})
 }
 

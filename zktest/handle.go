@@ -81,7 +81,7 @@ func (c *conn) handle(frame []byte) bool {
 		s.mu.Unlock()
 		return true
 	}
-	s.counts.BytesIn += int64(len(frame) + 4)
+	s.tally(c.sess.id, func(n *Counts) { n.BytesIn += int64(len(frame) + 4) })
 	c.received++
 	c.lastOp, c.lastXid = op, xid
 	verdict := s.arrive(Request{Session: c.sess.id, Op: op, Path: pathOf(op, d.Buf), Xid: xid})

@@ -58,7 +58,7 @@ func (c *conn) handshake(frame []byte) bool {
 	}
 	s := c.s
 	s.mu.Lock()
-	s.counts.BytesIn += int64(len(frame) + 4)
+	s.tally(req.session, func(n *Counts) { n.BytesIn += int64(len(frame) + 4) })
 	c.received++
 	c.lastOp = OpConnect
 	c.hole = s.faults.holeFor(req.session)

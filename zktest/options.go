@@ -18,6 +18,7 @@ type options struct {
 	reap                   time.Duration
 	noContainers           bool
 	allowOpen              bool
+	allowGoroutines        bool
 	eventZxids             bool
 	logger                 *slog.Logger
 }
@@ -93,9 +94,15 @@ func EventZxids() Option {
 }
 
 // AllowOpenSessions lets a test that was given the server by Start end with
-// sessions still open.
+// sessions still open, and with the goroutines of their clients.
 func AllowOpenSessions() Option {
 	return option(func(o *options) { o.allowOpen = true })
+}
+
+// AllowGoroutines lets a test that was given the server by Start end with
+// goroutines that still run.
+func AllowGoroutines() Option {
+	return option(func(o *options) { o.allowGoroutines = true })
 }
 
 // Logger makes the server tell what happens to sessions and connections, at

@@ -20,7 +20,17 @@ type Counts struct {
 	BytesIn, BytesOut int64 // frames with their length prefixes
 	Events            int64 // watch events sent
 
-	byOp map[Op]int
+	byOp      map[Op]int
+	bySession map[int64]*Counts
+}
+
+// Session returns the share of one session. The handshakes that ask for a new
+// session are the session 0's.
+func (c Counts) Session(id int64) Counts {
+	if share := c.bySession[id]; share != nil {
+		return *share
+	}
+	return Counts{}
 }
 
 // Of returns the number of requests of one kind.
@@ -39,7 +49,26 @@ func (c Counts) Total() int {
 
 func (c Counts) clone() Counts {
 	c.byOp = maps.Clone(c.byOp)
+	c.bySession = maps.Clone(c.bySession)
+	for id, share := range c.bySession {
+		share := share.clone()
+		c.bySession[id] = &share
+	}
 	return c
+}
+
+// tally counts something for a session and for all.
+func (s *Server) tally(session int64, count func(*Counts)) {
+	if s.counts.bySession == nil {
+		s.counts.bySession = map[int64]*Counts{}
+	}
+	share := s.counts.bySession[session]
+	if share == nil {
+		share = &Counts{}
+		s.counts.bySession[session] = share
+	}
+	count(share)
+	count(&s.counts)
 }
 
 // rule waits for the n-th request of one kind.
@@ -64,10 +93,12 @@ type hold struct{ arrived, release chan struct{} }
 // arrive counts a request and asks the rules about it. Every rule that waits
 // for its kind counts it, also if another one acts on it.
 func (s *Server) arrive(req Request) verdict {
-	if s.counts.byOp == nil {
-		s.counts.byOp = map[Op]int{}
-	}
-	s.counts.byOp[req.Op]++
+	s.tally(req.Session, func(n *Counts) {
+		if n.byOp == nil {
+			n.byOp = map[Op]int{}
+		}
+		n.byOp[req.Op]++
+	})
 	v := verdict{req: req, observe: s.faults.onRequest}
 	s.faults.rules = slices.DeleteFunc(s.faults.rules, func(r *rule) bool {
 		if r.op != req.Op {

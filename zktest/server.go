@@ -88,26 +88,24 @@ func New(opts ...Option) (*Server, error) {
 }
 
 // Start is New for tests: the server is closed by t.Cleanup, after the clean-ups
-// that the test registers later than this call. Sessions that are still open
-// then fail the test, unless AllowOpenSessions is given: a client that was
-// closed in an orderly way leaves none.
+// that the test registers later than this call. The test then fails if anything
+// of its clients is left: a session that is still open, with the ephemeral nodes
+// and watches that it keeps, or a goroutine that was started after this call by
+// the goroutine that made it, or by one that it had started, and that does not end
+// within a few seconds. A client that was closed in an orderly way leaves
+// nothing. AllowOpenSessions and AllowGoroutines ask for less.
+//
+// Goroutines are told by a pprof label, so tests may run in parallel.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := New(opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		left := s.Sessions()
-		s.Close()
-		if s.opts.allowOpen {
-			return
-		}
-		for _, sess := range left {
-			t.Errorf("zktest: session %s was left open at the end of the test (connected: %v, ephemeral nodes: %d)",
-				hex(sess.ID), sess.Connected, sess.Ephemerals)
-		}
-	})
+	if !s.opts.allowOpen && !s.opts.allowGoroutines {
+		markGoroutine(t)
+	}
+	t.Cleanup(func() { s.checkLeft(t) })
 	return s
 }
 

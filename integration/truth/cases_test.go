@@ -227,6 +227,12 @@ var cases = []struct {
 		{"b", OpAddWatch, "~", 1},
 		{"b", OpCheckWatches, "~/p", 3},
 		{"b", OpCheckWatches, "~", 1},
+		{"b", OpCheckWatches, "x", 1},
+		{"b", OpCheckWatches, "", 1},
+		{"b", OpExists, "", true},
+		{"b", OpCheckWatches, "", 2},
+		{"b", OpRemoveWatches, "x", 1},
+		{"b", OpRemoveWatches, "", 3},
 		{"a", OpDelete, "~/p", anyVersion},
 	}},
 	{"watches set anew", script{

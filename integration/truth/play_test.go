@@ -26,6 +26,7 @@ type player struct {
 	root    string
 	clients map[string]*client
 	names   []string
+	former  []*client // whose names others have now
 	note    *notes
 	record  []string
 }
@@ -68,7 +69,10 @@ func play(t fataler, addr, root string, s script) []string {
 	}
 	p.walk("~")
 	for _, name := range append(p.names, "observer") {
-		p.end(name)
+		p.end(p.clients[name])
+	}
+	for _, c := range p.former {
+		p.end(c)
 	}
 	return p.record
 }
@@ -163,6 +167,7 @@ func (p *player) down(c *client, err error) string {
 func (p *player) do(name string, c *client, what verb, rest []any) string {
 	switch {
 	case what == open && !c.up:
+		p.former = append(p.former, c)
 		p.open(name)
 		return "opened"
 	case what == resume:
@@ -262,9 +267,9 @@ func (p *player) walk(path string) {
 	}
 }
 
-// end closes a client's session, so that it doesn't expire during a later script.
-func (p *player) end(name string) {
-	c := p.clients[name]
+// end closes a client's session, so that it doesn't expire during a later script:
+// that would take a zxid.
+func (p *player) end(c *client) {
 	if !c.up {
 		next := c.Resume(p.dial())
 		defer next.Conn.Close()
@@ -274,7 +279,7 @@ func (p *player) end(name string) {
 		c.Client = next
 	}
 	if _, err := c.Call(int32(zktest.OpCloseSession)); err != nil {
-		p.t.Fatalf("%s: closing %s: %v", p.addr, name, err)
+		p.t.Fatalf("%s: closing a session: %v", p.addr, err)
 	}
 }
 
