@@ -47,7 +47,7 @@ func (c *conn) getAllChildrenNumber(d *jute.Decoder, e *jute.Encoder) Code {
 // whoAmI lists what the connection has proved to be.
 func (c *conn) whoAmI(_ *jute.Decoder, e *jute.Encoder) Code {
 	e.Int32(int32(len(c.ids)))
-	for _, id := range slices.Backward(c.ids) {
+	for _, id := range c.ids {
 		user := id.id
 		if id.scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")

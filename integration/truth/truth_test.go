@@ -30,6 +30,10 @@ func TestTruth(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) { s.compare(t, c.script) })
 		}
 	})
+	t.Run("Handshakes", s.handshakes)
+	t.Run("Expiry", s.expiry)
+	t.Run("Words", s.words)
+	t.Run("ZkCli", s.zkCli)
 	t.Run("Generated", s.generated)
 }
 
@@ -86,3 +90,18 @@ func at(lines []string, i int) string {
 	}
 	return "nothing"
 }
+
+// both compares what f writes down about each server.
+func both(t *testing.T, s servers, f func(addr string) []string) {
+	t.Helper()
+	want, got := f(s.real), f(s.ours)
+	for i := range max(len(want), len(got)) {
+		if w, g := at(want, i), at(got, i); w != g {
+			t.Fatalf("they disagree, line %d:\n  real: %s\nzktest: %s", i, w, g)
+		}
+	}
+}
+
+var zxids = regexp.MustCompile(`[+-]\d+`)
+
+func withoutZxids(line string) string { return zxids.ReplaceAllString(line, "") }
