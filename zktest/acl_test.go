@@ -99,3 +99,5 @@ func TestFailedAuthEndsTheConnection(t *testing.T) {
 		}
 	})
 }
+
+func acl(perms int32, scheme, id string) []jute.ACL { return []jute.ACL{jute.Entry(perms, scheme, id)} }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -141,25 +140,6 @@ func TestOverTCP(t *testing.T) {
 	if how := c.closed(); how != "closed" {
 		t.Error(how)
 	}
-}
-
-func TestFourLetterWords(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server) {
-		for word, want := range map[string]string{
-			"ruok": "imok", "isro": "rw", "srvr": "Mode: standalone\n", "envi": "zookeeper.version=3.8.0",
-		} {
-			nc, err := s.Dial(t.Context(), "tcp", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			io.WriteString(nc, word)
-			answer, err := io.ReadAll(nc)
-			if err != nil || !strings.Contains(string(answer), want) {
-				t.Errorf("%s: %q %v", word, answer, err)
-			}
-			nc.Close()
-		}
-	})
 }
 
 func TestDialHonoursItsContext(t *testing.T) {
