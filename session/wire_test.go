@@ -179,6 +179,12 @@ func FuzzFrames(f *testing.F) {
 	hello.b = append(hello.b, 0)
 	f.Add(slices.Concat(hello.frame(), reply(1, 0), watchEvent(3, "/a")))
 	f.Add(slices.Concat(hello.frame(), []byte{0, 0, 0, 0}))
+	welcome := slices.Concat(hello.frame(), reply(-4, 0))
+	f.Add(slices.Concat(welcome, reply(1, 0), watchEvent(2, "/a"), reply(-2, 0)))
+	var made frameWriter
+	made.string("/n-0000000001")
+	f.Add(slices.Concat(welcome, reply(3, 0, append(made.b, make([]byte, 68)...)...)))
+	f.Add(slices.Concat(welcome, reply(3, 0, made.b...), reply(4, codeUnimplemented)))
 	f.Add([]byte{0, 0, 0, 0})
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})
 	f.Add(reply(-4, -115))
@@ -187,6 +193,7 @@ func FuzzFrames(f *testing.F) {
 		w.life.s.cfg.Auth = []Auth{{"digest", "u:p"}}
 		w.Write(make([]byte, 49))
 		w.asked[1] = watchKey{"/a", watchData}
+		w.creations[3], w.creations[4] = &creation{}, &creation{}
 		w.noteClose(2) // which a ghost answers
 		out, _ := io.ReadAll(w)
 		for first := true; len(out) > 0; first = false {

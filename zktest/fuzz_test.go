@@ -2,7 +2,10 @@ package zktest
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/lockkeeper/lockkeeper/internal/jute"
@@ -30,6 +33,17 @@ func FuzzRequest(f *testing.F) {
 	seed(OpAuth, 0, "digest", []byte("u:p"))
 	seed(OpMulti, int(OpCreate), false, -1, "/p/m", []byte{}, openACL, 1, int(OpDelete), false, -1, "/p/e", -1, int(OpCheck), false, -1, "/no", 1, -1, true, -1)
 	seed(OpMulti, -1, true, -1)
+	seed(OpSetWatches2, int64(1), []string{"/p"}, []string{}, []string{}, []string{"/p"}, []string{"/", "x"})
+	seed(OpMultiRead, int(OpGetData), false, -1, "/p", true, int(OpGetChildren), false, -1, "", true, -1, true, -1)
+	seed(OpMultiRead, int(OpDelete), false, -1, "/p/e", -1, -1, true, -1)
+	seed(OpAddWatch, "/p", 1)
+	seed(OpCheckWatches, "x", 3)
+	seed(OpRemoveWatches, "/p", 3)
+	seed(OpGetEphemerals, "/p")
+	seed(OpGetAllChildrenNumber, "/")
+	seed(OpWhoAmI)
+	seed(OpSASL, []byte("token"))
+	seed(OpCheck, "/p", -1)
 	seed(OpCloseSession)
 	seed(OpConnect, 0)
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
@@ -52,6 +66,10 @@ func FuzzRequest(f *testing.F) {
 		e.Int32(5)
 		e.Int32(op)
 		c.handle(append(e.Buf, body...))
+		s.locked(func() { checkWatches(t, s.watches) })
+		if err := s.DeleteAll("/p"); err != nil { // what was set to watch hears of it
+			t.Fatal(err)
+		}
 
 		checkTree(t, s.tree)
 		replies := 0
@@ -70,6 +88,75 @@ func FuzzRequest(f *testing.F) {
 		if replies > 1 {
 			t.Errorf("%d answers to one request", replies)
 		}
+	})
+}
+
+// checkWatches fails the test if the two sides of the watches contradict each
+// other.
+func checkWatches(t testing.TB, w watches) {
+	t.Helper()
+	recursives := map[*conn]int{}
+	entries := 0
+	for key, conns := range w.on {
+		for c, mode := range conns {
+			entries++
+			if mode == recursive {
+				recursives[c]++
+			}
+			if _, ok := w.of[c][key]; !ok {
+				t.Errorf("%+v isn't known as its connection's", key)
+			}
+		}
+	}
+	if entries != w.entries() || !maps.Equal(recursives, w.recursive) {
+		t.Errorf("%d watches by path, %d by connection; recursive: %v and %v", entries, w.entries(), recursives, w.recursive)
+	}
+}
+
+// FuzzConnection: whatever bytes a client sends, from the handshake on, however
+// they are cut, the server is done with them when the connection ends.
+func FuzzConnection(f *testing.F) {
+	hello := jute.NewFrame()
+	hello.Fields(0, int64(0), 10_000, int64(0), make([]byte, 16), true)
+	request := func(op Op, fields ...any) []byte {
+		e := jute.NewFrame()
+		e.Fields(1, int32(op))
+		e.Fields(fields...)
+		return e.Sealed()
+	}
+	for word := range words {
+		f.Add([]byte(word), 1)
+	}
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff}, 3)
+	f.Add(slices.Concat(hello.Sealed(), request(OpCreate, "/x", []byte{}, openACL, 1), request(OpAddWatch, "/", 1),
+		request(OpDelete, "/x", -1), request(Op(77)), request(OpPing)), 7)
+	f.Add(slices.Concat(hello.Sealed(), request(OpAuth, 0, "no", []byte{})), 50)
+	f.Add(slices.Concat(hello.Sealed(), []byte{0x00, 0x0f, 0xff, 0xff, 1}, hello.Sealed()), 1000)
+	f.Fuzz(func(t *testing.T, data []byte, piece int) {
+		s, err := New(InMemory())
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := s.Dial(context.Background(), "tcp", s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go io.Copy(io.Discard, nc)
+		for chunk := range slices.Chunk(data, max(piece, 1)) {
+			if _, err := nc.Write(chunk); err != nil {
+				break
+			}
+		}
+		nc.Close()
+		// All that it sent is carried out, or it was given up before.
+		if err := s.WaitFor(context.Background(), func(v *View) bool { return len(v.s.conns) == 0 }); err != nil {
+			t.Fatal(err)
+		}
+		checkTree(t, s.tree)
+		if n := s.Watches(); n != 0 {
+			t.Errorf("%d watches without a connection", n)
+		}
+		s.Close()
 	})
 }
 

@@ -401,6 +401,16 @@ var cases = []struct {
 		{"a", OpCloseSession},
 		{"a", resume},
 	}},
+	{"many requests at once", script{
+		{"a", OpAddWatch, "~", 1}, {"b", OpGetChildren, "~", true},
+		{"a", atOnce, []any{OpCreate, "~/p", none, world, persistent}, []any{OpCreate, "~/p/s-", none, world, sequential},
+			[]any{OpCreate, "~/p/s-", none, world, ephemeralSequential}, []any{OpGetChildren2, "~/p", true}, []any{OpDelete, "~/p", anyVersion},
+			[]any{OpSetData, "~/p", none, 0}, []any{OpSetData, "~/p", none, 0}, []any{OpDelete, "~/p/s-0000000000", anyVersion}, []any{OpExists, "~/p", false},
+			[]any{OpMulti, int(OpCreate), false, -1, "~/p/m", none, world, persistent, int(OpDelete), false, -1, "~/p/none", -1, -1, true, -1},
+			[]any{OpCreate, "~/p/s-", none, world, sequential}, []any{OpExists, "~/p", false}},
+		{"b", atOnce, []any{OpDelete, "~/p/s-0000000001", anyVersion}, []any{OpDelete, "~/p/s-0000000002", anyVersion}, []any{OpDelete, "~/p", 1},
+			[]any{OpCreate, "~/p", none, world, ephemeral}, []any{OpCreate, "~/p/x", none, world, persistent}, []any{OpGetData, "~/p", false}},
+	}},
 	{"counts", script{
 		{"a", OpGetAllChildrenNumber, "~"},
 		{"a", OpCreate, "~/p", none, world, persistent},

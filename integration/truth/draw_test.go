@@ -112,6 +112,16 @@ func drawQuery(t *rapid.T) []any {
 	return []any{op, field(t, paths)}
 }
 
+func drawAtOnce(t *rapid.T) []any {
+	requests := rapid.SliceOfN(rapid.OneOf(rapid.Custom(drawCreate), rapid.Custom(drawCreate), rapid.Custom(drawDelete),
+		rapid.Custom(drawSet), rapid.Custom(drawRead), rapid.Custom(drawMulti)), 2, 6).Draw(t, "requests")
+	s := []any{atOnce}
+	for _, r := range requests {
+		s = append(s, r)
+	}
+	return s
+}
+
 func drawSession(t *rapid.T) []any {
 	return []any{field(t, rapid.SampledFrom([]any{drop, resume, resume, open, open, zktest.OpCloseSession}))}
 }
@@ -131,7 +141,7 @@ func drawStep(t *rapid.T) step {
 		times int
 	}{
 		{drawCreate, 6}, {drawDelete, 3}, {drawSet, 2}, {drawRead, 5}, {drawMulti, 2}, {drawMultiRead, 1},
-		{drawAccess, 1}, {drawWatch, 3}, {drawQuery, 1}, {drawSession, 1},
+		{drawAccess, 1}, {drawAtOnce, 1}, {drawWatch, 3}, {drawQuery, 1}, {drawSession, 1},
 	} {
 		kinds = append(kinds, draw(k.f, k.times)...)
 	}

@@ -197,12 +197,42 @@ func (p *player) do(name string, c *client, what verb, rest []any) string {
 		return "dropped"
 	case what == xid:
 		return p.request(c, int32(rest[0].(int)), rest[1].(zktest.Op), rest[2:])
+	case what == atOnce:
+		return p.atOnce(c, rest)
 	case what == send:
 		c.Conn.Write(rest[0].([]byte))
 		_, err := c.reply(nil)
 		return p.down(c, err)
 	}
 	return "nothing to do"
+}
+
+// atOnce sends requests in one piece and notes the answers as they come, with the
+// events between them.
+func (p *player) atOnce(c *client, requests []any) string {
+	var frames []byte
+	for i, r := range requests {
+		e := jute.NewFrame()
+		e.Fields(c.Xid+1+int32(i), int32(r.([]any)[0].(zktest.Op)))
+		e.Fields(p.fields(r.([]any)[1:])...)
+		frames = append(frames, e.Sealed()...)
+	}
+	if _, err := c.Conn.Write(frames); err != nil {
+		return p.down(c, err)
+	}
+	var b strings.Builder
+	for _, r := range requests {
+		c.Xid++
+		a, err := c.reply(nil)
+		if err != nil {
+			return b.String() + p.down(c, err)
+		}
+		b.WriteString(p.note.events(c) + " | " + p.note.answer(r.([]any)[0].(zktest.Op), a))
+		if a.Xid != c.Xid {
+			fmt.Fprintf(&b, " for xid %d", a.Xid)
+		}
+	}
+	return b.String()
 }
 
 // forgotten waits until no connection of a session is left.

@@ -27,6 +27,7 @@ const (
 	open   verb = "open"   // opens a new session, if it is not connected
 	send   verb = "send"   // sends the bytes, as they are, and waits for the end of the connection
 	xid    verb = "xid"    // sends a request with the given xid
+	atOnce verb = "atOnce" // sends several requests, without waiting for answers
 )
 
 // since is a zxid, counted from the creation of the script's directory.
