@@ -18,15 +18,8 @@ type hashEntry struct {
 
 // hashOrder sorts the names as Java's HashSet with a table of this size does.
 func hashOrder(entries []hashEntry, size uint32) []string {
-	bucket := func(name string) uint32 {
-		var h uint32
-		for _, c := range utf16.Encode([]rune(name)) {
-			h = 31*h + uint32(c)
-		}
-		return (h ^ h>>16) & (size - 1)
-	}
 	slices.SortFunc(entries, func(a, b hashEntry) int {
-		return cmp.Or(cmp.Compare(bucket(a.name), bucket(b.name)), cmp.Compare(a.serial, b.serial))
+		return cmp.Or(cmp.Compare(bucket(a.name, size), bucket(b.name, size)), cmp.Compare(a.serial, b.serial))
 	})
 	names := make([]string, len(entries))
 	for i, e := range entries {
@@ -35,21 +28,34 @@ func hashOrder(entries []hashEntry, size uint32) []string {
 	return names
 }
 
-// firstTable is the size of the table for a node's children. It grows with
-// their number and never shrinks: see grownTable.
-const firstTable = 8
+func bucket(name string, size uint32) uint32 {
+	var h uint32
+	for _, c := range utf16.Encode([]rune(name)) {
+		h = 31*h + uint32(c)
+	}
+	return (h ^ h>>16) & (size - 1)
+}
+
+// copiedOrder is the order of a copy of the set that has the given order: its
+// table has the size that its number asks for.
+func copiedOrder(names []string) []string {
+	size := uint32(1)
+	for int(size) < len(names)*4/3+1 {
+		size *= 2
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(bucket(a, size), bucket(b, size)) })
+	return names
+}
+
+// The sizes that the tables for a node's children, and for what a session owns,
+// begin with. They grow with the number and never shrink.
+const (
+	firstTable = 8
+	ownedTable = 16
+)
 
 func grownTable(size uint32, n int) uint32 {
 	for size = max(size, firstTable); int(size)*3/4 < n; {
-		size *= 2
-	}
-	return size
-}
-
-// copiedTable is the size of the table that a copy of a set is given.
-func copiedTable(n int) uint32 {
-	size := uint32(1)
-	for int(size) < n*4/3+1 {
 		size *= 2
 	}
 	return size

@@ -41,7 +41,7 @@ func hasParent(path string) bool {
 // forbidden are control characters and what can't be displayed.
 func forbidden(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f ||
-		r > 0xd800 && r < 0xf8ff || r > 0xfff0 && r != 0xffff // beyond that are pairs of surrogates
+		r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 // beyond 0xffff are pairs of surrogates
 }
 
 // isSpecial are the nodes that can't be deleted.

@@ -39,17 +39,23 @@ func (n *node) stat() jute.Stat {
 	}
 }
 
+// owned are the ephemeral nodes of a session.
+type owned struct {
+	paths map[string]struct{}
+	table uint32 // size of the real server's table of them
+}
+
 // tree holds the nodes by path. Its methods don't lock: the server's mutex
 // guards it. Changes go through a txn.
 type tree struct {
 	nodes      map[string]*node
-	ephemerals map[int64]map[string]struct{} // by session
-	zxid       int64                         // of the last change
-	made       int64                         // how many nodes were
+	ephemerals map[int64]*owned // by session
+	zxid       int64            // of the last change
+	made       int64            // how many nodes were
 }
 
 func newTree() *tree {
-	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{}}
+	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]*owned{}}
 	t.nodes["/"] = &node{acl: openACL, children: map[string]struct{}{"zookeeper": {}}, data: []byte{}}
 	t.nodes["/zookeeper"] = &node{acl: openACL, children: map[string]struct{}{"config": {}, "quota": {}}, data: []byte{}}
 	t.nodes["/zookeeper/config"] = &node{acl: readACL, aversion: -1, data: []byte{}}
@@ -70,7 +76,7 @@ func (t *tree) get(path string) *node {
 func (t *tree) clone() *tree {
 	c := &tree{
 		nodes:      make(map[string]*node, len(t.nodes)),
-		ephemerals: make(map[int64]map[string]struct{}, len(t.ephemerals)),
+		ephemerals: make(map[int64]*owned, len(t.ephemerals)),
 		zxid:       t.zxid,
 		made:       t.made,
 	}
@@ -79,8 +85,8 @@ func (t *tree) clone() *tree {
 		m.children = maps.Clone(n.children)
 		c.nodes[path] = &m
 	}
-	for id, paths := range t.ephemerals {
-		c.ephemerals[id] = maps.Clone(paths)
+	for id, o := range t.ephemerals {
+		c.ephemerals[id] = &owned{maps.Clone(o.paths), o.table}
 	}
 	return c
 }
@@ -95,10 +101,13 @@ func (t *tree) link(path string, n *node) {
 	p.table = grownTable(p.table, len(p.children))
 	t.nodes[path] = n
 	if isSession(n.owner) {
-		if t.ephemerals[n.owner] == nil {
-			t.ephemerals[n.owner] = map[string]struct{}{}
+		o := t.ephemerals[n.owner]
+		if o == nil {
+			o = &owned{map[string]struct{}{}, ownedTable}
+			t.ephemerals[n.owner] = o
 		}
-		t.ephemerals[n.owner][path] = struct{}{}
+		o.paths[path] = struct{}{}
+		o.table = grownTable(o.table, len(o.paths))
 	}
 }
 
@@ -108,8 +117,9 @@ func (t *tree) unlink(path string) {
 	delete(t.nodes[parent].children, name)
 	delete(t.nodes, path)
 	if isSession(n.owner) {
-		delete(t.ephemerals[n.owner], path)
-		if len(t.ephemerals[n.owner]) == 0 {
+		o := t.ephemerals[n.owner]
+		delete(o.paths, path)
+		if len(o.paths) == 0 {
 			delete(t.ephemerals, n.owner)
 		}
 	}
@@ -118,12 +128,15 @@ func (t *tree) unlink(path string) {
 // ephemeralsOf returns the paths that a session owns, in the order in which a
 // real server goes through them.
 func (t *tree) ephemeralsOf(session int64) []string {
-	paths := t.ephemerals[session]
-	entries := make([]hashEntry, 0, len(paths))
-	for path := range paths {
+	o := t.ephemerals[session]
+	if o == nil {
+		return []string{}
+	}
+	entries := make([]hashEntry, 0, len(o.paths))
+	for path := range o.paths {
 		entries = append(entries, hashEntry{path, t.nodes[path].serial})
 	}
-	return hashOrder(entries, copiedTable(len(paths)))
+	return copiedOrder(hashOrder(entries, o.table))
 }
 
 // childrenOf returns the names of a node's children in the order in which a

@@ -230,13 +230,13 @@ func checkTree(t testing.TB, tr *tree) {
 		}
 		if isSession(n.owner) {
 			ephemerals++
-			if _, ok := tr.ephemerals[n.owner][path]; !ok {
+			if _, ok := tr.ephemerals[n.owner].paths[path]; !ok {
 				t.Errorf("ephemeral %s isn't in the index", path)
 			}
 		}
 	}
-	for _, paths := range tr.ephemerals {
-		ephemerals -= len(paths)
+	for _, o := range tr.ephemerals {
+		ephemerals -= len(o.paths)
 	}
 	if ephemerals != 0 {
 		t.Errorf("the index of ephemerals is off by %d", ephemerals)

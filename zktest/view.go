@@ -120,7 +120,7 @@ func (v *View) Sessions() []SessionInfo {
 	for _, sess := range v.s.sortedSessions() {
 		info := SessionInfo{
 			ID: sess.id, Timeout: sess.timeout, Connected: sess.conn != nil,
-			Ephemerals: len(v.s.tree.ephemerals[sess.id]),
+			Ephemerals: len(v.s.tree.ephemeralsOf(sess.id)),
 		}
 		if sess.conn != nil {
 			info.Watches = v.s.watches.countOf(sess.conn)

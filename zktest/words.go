@@ -115,8 +115,8 @@ func (s *Server) mntr() string {
 	for path, n := range s.tree.nodes {
 		size += len(path) + len(n.data)
 	}
-	for _, paths := range s.tree.ephemerals {
-		ephemerals += len(paths)
+	for _, o := range s.tree.ephemerals {
+		ephemerals += len(o.paths)
 	}
 	for _, f := range []struct {
 		name  string

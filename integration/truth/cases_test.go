@@ -75,6 +75,13 @@ var cases = []struct {
 		{"a", OpCreate, "~/a\ufff5b", none, world, persistent},
 		{"a", OpCreate, "~/ä é 漢 \U0001f600", none, world, persistent},
 		{"a", OpCreate, "~/a b", none, world, persistent},
+		{"a", OpCreate, "~/\uf8ff", none, world, persistent},
+		{"a", OpCreate, "~/\ue000", none, world, persistent},
+		{"a", OpCreate, "~/\ufff0", none, world, persistent},
+		{"a", OpCreate, "~/\uffff", none, world, persistent},
+		{"a", OpCreate, "~/\U00010000", none, world, persistent},
+		{"a", OpCreate, "~/\ud7ff", none, world, persistent},
+		{"a", OpCreate, "~/\xff", none, world, persistent},
 		{"a", OpDelete, "", anyVersion},
 		{"a", OpDelete, "x", anyVersion},
 		{"a", OpDelete, "/", anyVersion},
@@ -432,7 +439,8 @@ var cases = []struct {
 		for _, n := range names[2:] {
 			s = append(s, step{"a", OpDelete, "~/" + n, anyVersion}, step{"a", OpGetChildren, "~", false})
 		}
-		return s
+		return append(s, step{"a", OpCreate, "~/again", none, world, persistent}, step{"a", OpCreate, "~/once more", none, world, persistent},
+			step{"a", OpGetChildren, "~", false})
 	}()},
 	{"requests that no client sends", script{
 		{"a", OpCreate, "~/e", none, world, ephemeral},

@@ -153,8 +153,17 @@ func (c *client) reply(err error) (rawzk.Answer, error) {
 	return c.Reply()
 }
 
-// down notes the end of a connection, however it came.
+// down notes the end of a connection, however it came. It waits until the server
+// knows, too: a session that is resumed before that may be cut off once more.
 func (p *player) down(c *client, err error) string {
+	p.t.Helper()
+	ended := p.ended(c, err)
+	p.forgotten(c.ID)
+	return ended
+}
+
+// ended is down for a connection whose session has another.
+func (p *player) ended(c *client, err error) string {
 	p.t.Helper()
 	if ne, ok := err.(net.Error); ok && ne.Timeout() || err == nil {
 		p.t.Fatalf("%s: no answer and no end: %v", p.addr, err)
@@ -181,7 +190,7 @@ func (p *player) do(name string, c *client, what verb, rest []any) string {
 		old := ""
 		if c.up {
 			_, err := c.reply(nil)
-			old = ", the old connection " + p.down(c, err)
+			old = ", the old connection " + p.ended(c, err)
 		}
 		if next.ID != id {
 			_, err := next.reply(nil)
