@@ -139,7 +139,8 @@ func (p *player) request(c *client, xid int32, op zktest.Op, fields []any) strin
 	if a.Xid != xid && op != zktest.OpPing {
 		answer += fmt.Sprintf(" for xid %d", a.Xid)
 	}
-	if op == zktest.OpCloseSession {
+	// After these the server closes the connection, sooner or later.
+	if op == zktest.OpCloseSession || a.Code == int32(zktest.Unimplemented) || a.Code == int32(zktest.AuthFailed) {
 		_, err := c.reply(nil)
 		answer += ", " + p.down(c, err)
 	}
