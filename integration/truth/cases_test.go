@@ -5,10 +5,43 @@ import (
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper/internal/jute"
-	. "github.com/lockkeeper/lockkeeper/zktest" // operations: scripts read better so
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 const anyVersion = -1
+
+// The operations without the package's name: scripts read better so.
+const (
+	OpAddWatch             = zktest.OpAddWatch
+	OpAuth                 = zktest.OpAuth
+	OpCheck                = zktest.OpCheck
+	OpCheckWatches         = zktest.OpCheckWatches
+	OpCloseSession         = zktest.OpCloseSession
+	OpCreate               = zktest.OpCreate
+	OpCreate2              = zktest.OpCreate2
+	OpCreateContainer      = zktest.OpCreateContainer
+	OpCreateTTL            = zktest.OpCreateTTL
+	OpDelete               = zktest.OpDelete
+	OpExists               = zktest.OpExists
+	OpGetACL               = zktest.OpGetACL
+	OpGetAllChildrenNumber = zktest.OpGetAllChildrenNumber
+	OpGetChildren          = zktest.OpGetChildren
+	OpGetChildren2         = zktest.OpGetChildren2
+	OpGetData              = zktest.OpGetData
+	OpGetEphemerals        = zktest.OpGetEphemerals
+	OpMulti                = zktest.OpMulti
+	OpMultiRead            = zktest.OpMultiRead
+	OpPing                 = zktest.OpPing
+	OpReconfig             = zktest.OpReconfig
+	OpRemoveWatches        = zktest.OpRemoveWatches
+	OpSASL                 = zktest.OpSASL
+	OpSetACL               = zktest.OpSetACL
+	OpSetData              = zktest.OpSetData
+	OpSetWatches           = zktest.OpSetWatches
+	OpSetWatches2          = zktest.OpSetWatches2
+	OpSync                 = zktest.OpSync
+	OpWhoAmI               = zktest.OpWhoAmI
+)
 
 // cases are scripts written by hand: for what is known to be easily got wrong,
 // and for every disagreement that was ever found.
@@ -286,7 +319,7 @@ var cases = []struct {
 		multi("a", []any{OpGetData, "~/m", false}),
 		multi("a", []any{OpCheck, "~/m", -1}, []any{OpGetData, "~/m", false}),
 		multi("a", []any{OpSetACL, "~/m", world, -1}),
-		multi("a", []any{Op(42), "~/m"}),
+		multi("a", []any{zktest.Op(42), "~/m"}),
 		multi("a", []any{OpCreate, "~/e", none, world, ephemeral}, []any{OpCreate, "~/e/x", none, world, persistent}),
 		multi("a", []any{OpCreate, "~/x", none, []jute.ACL{}, persistent}),
 		multi("a", []any{OpCheck, "~/m", 5}, []any{OpCheck, "~/none", 5}),
@@ -447,20 +480,20 @@ var cases = []struct {
 		{"a", OpCheck, "~/e", -1},
 		{"a", OpCheck, "~/e", 3},
 		{"a", OpCheck, "~/none", -1},
-		{"a", Op(20), "~/e"},
+		{"a", zktest.Op(20), "~/e"},
 		{"a", OpReconfig, "", "", "", int64(-1)},
 		{"a", OpSASL},
-		{"a", Op(77)},
+		{"a", zktest.Op(77)},
 		{"a", resume},
-		{"a", Op(0)},
+		{"a", zktest.Op(0)},
 		{"a", resume},
-		{"a", Op(-1)},
+		{"a", zktest.Op(-1)},
 		{"a", resume},
-		{"a", Op(10)},
+		{"a", zktest.Op(10)},
 	}},
 	{"requests that are too short", func() script {
 		var s script
-		for _, op := range []Op{OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpExists, OpGetData, OpSetData,
+		for _, op := range []zktest.Op{OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpExists, OpGetData, OpSetData,
 			OpGetACL, OpSetACL, OpGetChildren, OpGetChildren2, OpSync, OpMulti, OpMultiRead, OpSetWatches, OpSetWatches2,
 			OpAddWatch, OpCheckWatches, OpRemoveWatches, OpGetEphemerals, OpGetAllChildrenNumber, OpPing, OpWhoAmI} {
 			s = append(s, step{"a", op}, step{"a", op, int32(1 << 30)}, step{"a", op, -2})
