@@ -22,7 +22,7 @@ const (
 //
 //	{"path":"/locks/gpu","recipe":"semaphore","size":2,"time":"2026-03-01T09:30:10.25Z","contenders":[
 //	  {"place":0,"holding":true,"owner":"web1/4711","kind":"lease","token":4294967299,"permits":1,"slots":[0],
-//	   "since":"2026-03-01T09:30:00Z","age_ms":10250,"id":"3e8c1-lease-0000000004"}, …]}
+//	   "since":"2026-03-01T09:30:00Z","id":"3e8c1-lease-0000000004","age_ms":10250}, …]}
 //
 // What does not apply is left out: recipe, size, flow, permits, slots, and mine where
 // it is false. contenders is always there.
