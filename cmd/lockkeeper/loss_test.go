@@ -154,7 +154,7 @@ func block(t *testing.T) string {
 func TestRunMaxHold(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	r := start(t, srv, stubborn, "-max-hold", "1s", "-grace", "500ms")
+	r := start(t, srv, stubborn, "-max-hold", "5s", "-grace", "500ms")
 	r.expect("ready")
 	r.expect("told")
 	next(t, srv)

@@ -285,7 +285,7 @@ func TestNoLock(t *testing.T) {
 				o := observer(e, e.Open())
 				_, err := o.Look(e.T.Context())
 				var detail *recipes.Error
-				if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.text) || !errors.As(err, &detail) || detail.Path != locktest.Path {
+				if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.text) || strings.Count(err.Error(), "lockkeeper: ") != 1 || !errors.As(err, &detail) || detail.Path != locktest.Path {
 					t.Errorf("%v", err)
 				}
 				n := 0

@@ -82,11 +82,18 @@ func (o *Observer) look(ctx context.Context, e *eye) (Queue, []<-chan struct{}, 
 			q.Recipe = Fair
 		}
 	}
+	if q.Recipe == "" { // whoever has come since is of a kind that we don't know yet
+		q.fill(nil, o.now(nil))
+		return q, e.changed, nil
+	}
 	contenders, err := o.contenders(what)
 	if err != nil {
 		return q, nil, err
 	}
 	seen, err := contenders(ctx)
+	if inner := (*recipes.Error)(nil); errors.As(err, &inner) {
+		err = inner.Reason // the operation is ours
+	}
 	if err != nil {
 		return q, nil, err
 	}

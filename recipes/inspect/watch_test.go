@@ -368,3 +368,26 @@ func TestWatchFlowNames(t *testing.T) {
 		}
 	})
 }
+
+// Where nothing was, somebody comes while we look, with a lock of a kind that could not
+// be known: that is for the next look.
+func TestWatchWhileAPathIsMade(t *testing.T) {
+	for _, c := range []struct{ child, want string }{
+		{"x__WRIT__0000000000", "rwlock =0/write"},
+		{"x-lock-0000000000", "mutex =0"},
+	} {
+		locktest.Run(t, func(e *locktest.Env) {
+			e.Create("/locks", nil)
+			e.OnRequest(func(r zktest.Request) {
+				if strings.HasSuffix(r.Path, ".flows") && !e.Exists(locktest.Path) {
+					e.Create(locktest.Path, nil)
+					e.Create(locktest.Path+"/"+c.child, nil)
+				}
+			})
+			w := watch(e, observer(e, e.Open()))
+			w.expect(t, "")
+			w.expectLast(t, c.want)
+			w.stop(t)
+		})
+	}
+}
