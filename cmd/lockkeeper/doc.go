@@ -1,12 +1,14 @@
 // Command lockkeeper holds ZooKeeper locks for shell scripts and people.
 //
-//	lockkeeper holds a ZooKeeper lock, or leads, while a command runs.
+//	lockkeeper holds a ZooKeeper lock, or leads, while a command runs, and shows who
+//	is in line.
 //
 //	Usage:
 //
 //	    lockkeeper run [flags] PATH -- COMMAND [ARG…]     hold the lock at PATH while COMMAND runs
 //	    lockkeeper elect [flags] PATH -- COMMAND [ARG…]   run COMMAND while elected at PATH
 //	    lockkeeper leader [flags] PATH                    say who leads at PATH
+//	    lockkeeper show [flags] PATH                      say who holds the lock at PATH, and who waits
 //	    lockkeeper demo                                   watch a lock being passed on, and lost
 //	    lockkeeper dev [flags]                            run a ZooKeeper server for development
 //	    lockkeeper version                                print the version
@@ -20,10 +22,15 @@
 //	  -auth scheme:credentials
 //	        identity to present, as scheme:credentials; may be repeated. Arguments can
 //	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
+//	  -by-hold-time
+//	        flows share the time for which the lock is held, rather than the number of turns
 //	  -chroot path
 //	        take every path below this one; made if missing
 //	  -connect-timeout duration
 //	        give up if there is no session after this time; 0: never (default 30s)
+//	  -flow name
+//	        be one of the flow with this name: flows share the lock, whoever has more
+//	        requests
 //	  -grace duration
 //	        duration that the command has to end by itself when the lock is being lost;
 //	        at most a third of the session timeout (default 2s, or a fifth of the
@@ -68,6 +75,8 @@
 //	  -wait duration
 //	        give up if the lock is not had after this duration, counted from the start
 //	        (default: wait for ever)
+//	  -weight number
+//	        the flow's share of the lock is in proportion to this number (default 1)
 //
 //	run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 //	when COMMAND has ended. Without --, the first argument that is no flag is PATH.
@@ -80,6 +89,7 @@
 //	    LOCKKEEPER_SLOT     with -permits N, a number from 0 to N-1 that no other holder
 //	                        has; with -take, the lowest of those
 //	    LOCKKEEPER_SLOTS    all of them, with commas between
+//	    LOCKKEEPER_FLOW     with -flow, the flow's name
 //
 //	Kinds of lock. While it is used, a path is of one kind. Without further flags it is a
 //	mutex: one holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
@@ -87,6 +97,14 @@
 //	-permits N it is a semaphore: N permits are there, of which each takes one or as
 //	many as -take says. All kinds are had in order of arrival. Whoever comes with flags
 //	of another kind, or with another N, is told so, with exit code 118.
+//
+//	Flows. With -flow NAME, a mutex is shared between flows (tenants, users, kinds of job)
+//	and not between requests: it goes round the flows that want it, so that one with a
+//	thousand requests does not make all others wait behind them. Each gets turns in
+//	proportion to its -weight; within a flow it is first come, first served. With
+//	-by-hold-time it is the time of holding that is shared. All who use PATH should have
+//	a flow: those without one are served as they come. The newest request's weight counts
+//	for its flow. -try finds the lock busy also where others of the flow wait for it.
 //
 //	Loss. When no news comes from the ensemble, trust in the session ends before the
 //	ensemble can give the lock to another. When -grace is left of it, COMMAND gets
@@ -123,11 +141,11 @@
 //	        the command was not started; of leader: nobody leads
 //	117     the lock was lost: the command was told to end, or killed; of elect, with
 //	        -once: so was the term
-//	118     the ensemble could not be reached, or it refused
+//	118     the ensemble could not be reached, or it refused; of show: PATH is no lock
 //	119     bad input: nothing was sent
 //	126     the command was found but could not be started
 //	127     the command was not found: nothing was sent
-//	128+n   signal n ended the command, the wait for the lock, elect or leader
+//	128+n   signal n ended the command, the wait for the lock, elect, leader or show
 //
 //	----------------------------------------------------------------
 //	Usage: lockkeeper elect [flags] PATH -- COMMAND [ARG…]
@@ -239,6 +257,86 @@
 //	in between may be left out.
 //
 //	It is true of one moment: to decide whether to write, use the token.
+//
+//	----------------------------------------------------------------
+//	Usage: lockkeeper show [flags] PATH
+//
+//	Flags:
+//
+//	  -auth scheme:credentials
+//	        identity to present, as scheme:credentials; may be repeated. Arguments can
+//	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
+//	  -chroot path
+//	        take every path below this one; made if missing
+//	  -connect-timeout duration
+//	        give up if there is no session after this time; 0: never (default 30s)
+//	  -json
+//	        print JSON, for programs
+//	  -servers host:port,…
+//	        members of the ensemble: host:port,…; port 2181 where left out
+//	        (required, here or in $LOCKKEEPER_SERVERS)
+//	  -timeout duration
+//	        session timeout to ask for (default 10s)
+//	  -tls
+//	        use TLS; implied by the flags that follow
+//	  -tls-ca file
+//	        PEM file of the authorities to trust (default: the system's)
+//	  -tls-cert file
+//	        PEM file of our certificate
+//	  -tls-key file
+//	        PEM file of its key
+//	  -tls-server-name name
+//	        name to expect in the servers' certificates (default: the host in -servers)
+//	  -v
+//	        say on stderr what happens
+//	  -watch
+//	        go on, and show what changes
+//
+//	show says who holds the lock at PATH and who waits for it, holders first, then in the
+//	order of the queue. It finds out itself what kind of lock it is: a mutex, a fair lock
+//	(with those who wait in the queues of their flows), a read/write lock, a semaphore, an
+//	election. It only reads: those in line don't notice.
+//
+//	    /locks/orders at 2026-03-01T09:30:10Z: fair, 1 holds, 2 wait
+//	    PLACE  STATE    FLOW      OWNER      TOKEN       SINCE                 AGE
+//	    0      holding  tenant-a  web1/4711  4294967299  2026-03-01T09:30:00Z  10s
+//	    1      waiting  tenant-b  web2/815   4294967311  2026-03-01T09:30:05Z  5.2s
+//	    2      waiting  tenant-a  web1/4712  4294967305  2026-03-01T09:30:02Z  8.1s
+//
+//	A read/write lock has a column KIND, a semaphore PERMITS (asked for) and SLOTS (had).
+//	SINCE is when somebody queued, by the server's clock; AGE is how long ago that is, the
+//	time of holding included. The server tells nobody the time, so AGE is counted by our
+//	clock: it is wrong by as much as that is ahead of the server's. Owners and flows are
+//	quoted where they have spaces, quotes or control characters, and cut where they are
+//	long. Where nobody is in line, or nothing is at PATH, that is said, with exit code 0; a
+//	path that is no lock is refused, with exit code 118.
+//
+//	With -watch it says so again after each change, twice a second at most, with an empty
+//	line between; what came and went in between may be left out. On a terminal it draws
+//	the table anew in its place. It goes on over lost connections until it is interrupted.
+//
+//	With -json it prints one object in one line; with -watch, one for each change:
+//
+//	    path        PATH
+//	    recipe      mutex, fair, rwlock, semaphore or election; left out where nobody has
+//	                used PATH yet
+//	    size        of a semaphore
+//	    time        when it was so, by the server's clock as far as it is known
+//	    contenders  a list, in the order of the table, of objects with
+//	        place     0 for those who hold, from 1 for those who wait
+//	        holding   true or false
+//	        owner     as given with -owner
+//	        flow      of a fair lock
+//	        kind      lock, read, write, lease or candidate
+//	        token     the fencing token that it has, or will have: a number of up to 64 bits
+//	        permits   of a semaphore: how many it asks for
+//	        slots     of a semaphore: a list of those that it has
+//	        since     when it queued, by the server's clock
+//	        id        the name of its node
+//	        age_ms    how long ago since is, in milliseconds
+//
+//	Times are as in RFC 3339. What does not apply is left out. It is true of one moment: to
+//	decide whether to write, use the token.
 //
 //	----------------------------------------------------------------
 //	Usage: lockkeeper demo

@@ -35,22 +35,25 @@ func candidates(t *testing.T, srv *zktest.Server, n int) {
 	}
 }
 
-// The server ends the leader's session: its command's group is gone before the next
+// leadAlive is the same, with another in its group that shows that it is alive.
+const leadAlive = `child beat $LOCKKEEPER_OWNER leads & exec sleep 60`
+
+// The server ends the leader's session: its command's group is dead before the next
 // is elected, and the first comes back as a candidate when it is its turn.
 func TestElectTakesOver(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
 	// What ends a session ahead of its time gives no time to act: the delay does.
-	first := elect(t, srv, "sleep 60 &\n"+lead, "-owner", "first", "-lock-delay", "3s")
+	first := elect(t, srv, leadAlive, "-owner", "first", "-lock-delay", "3s")
 	first.expect("first leads")
 	id := theSession(t, srv)
-	second := elect(t, srv, lead, "-owner", "second")
+	second := electAfter(first, srv, "echo second >&8; "+lead, "-owner", "second")
 	candidates(t, srv, 2)
 	if err := srv.Expire(id); err != nil {
 		t.Fatal(err)
 	}
 	second.expect("second leads")
-	first.waitGone()
+	first.wantDeadBefore("second")
 
 	candidates(t, srv, 2)
 	second.cmd.Process.Signal(syscall.SIGTERM)
@@ -66,18 +69,18 @@ func TestElectTakesOver(t *testing.T) {
 	}
 }
 
-// Cut off, which nobody is told: gone when the next is elected, by our own clock.
+// Cut off, which nobody is told: dead before the next is elected, by our own clock.
 func TestElectCutOff(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	first := elect(t, srv, stubborn, "-timeout", "2s", "-once")
+	first := elect(t, srv, stubborn, "-timeout", "4s", "-once")
 	first.expect("ready")
 	id := theSession(t, srv)
-	second := elect(t, srv, lead, "-owner", "second")
+	second := electAfter(first, srv, "echo second >&8; "+lead, "-owner", "second")
 	queued(t, srv, 2)
 	srv.BlackHole(id, zktest.Both)
 	second.expect("second leads")
-	first.waitGone()
+	first.wantDeadBefore("second")
 	first.expect("told")
 	first.wantCode(exitLost)
 	second.cmd.Process.Signal(syscall.SIGTERM)
@@ -88,13 +91,14 @@ func TestElectCutOff(t *testing.T) {
 func TestElectOnce(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	r := elect(t, srv, lead, "-owner", "a", "-once")
+	r := elect(t, srv, leadAlive, "-owner", "a", "-once")
 	r.expect("a leads")
 	if err := srv.Expire(theSession(t, srv)); err != nil {
 		t.Fatal(err)
 	}
 	r.wantCode(exitLost)
-	r.waitGone()
+	r.mark("ended")
+	r.wantDeadBefore("ended")
 	if !strings.Contains(r.err.String(), "term lost") {
 		t.Errorf("stderr %q does not tell of the loss", r.err.String())
 	}
@@ -165,15 +169,17 @@ func TestElectForwardsSignals(t *testing.T) {
 func TestElectLostWhileEnding(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	r := elect(t, srv, "exec child signals 2")
+	r := elect(t, srv, "child beat-on ready & exec child signals 2")
 	r.expect("ready")
+	r.expect("ready") // both are
 	r.cmd.Process.Signal(syscall.SIGTERM)
 	r.expect("got 15")
 	if err := srv.Expire(theSession(t, srv)); err != nil {
 		t.Fatal(err)
 	}
 	r.wantCode(exitSignal + 15)
-	r.waitGone()
+	r.mark("ended")
+	r.wantDeadBefore("ended")
 }
 
 // A candidate ends when it is told to, and leaves nothing; USR1 is not for it.

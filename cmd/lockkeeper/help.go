@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-const aboutHelp = `lockkeeper holds a ZooKeeper lock, or leads, while a command runs.
+const aboutHelp = `lockkeeper holds a ZooKeeper lock, or leads, while a command runs, and shows who
+is in line.
 `
 
 // help prints what is known about a topic.
@@ -32,7 +33,7 @@ func help(args []string, w io.Writer) error {
 			return nil
 		}
 	}
-	return usagef("help: unknown topic %q: want run, elect, leader, demo, dev, version or exit-codes", args[0])
+	return usagef("help: unknown topic %q: want run, elect, leader, show, demo, dev, version or exit-codes", args[0])
 }
 
 func writeOverview(w io.Writer) {

@@ -27,6 +27,7 @@ type job struct {
 	path   string
 	argv   []string // the first is a file
 	name   string   // of the command, as given
+	extra  []string // environment of the command, beside what every job has
 
 	signals chan os.Signal
 }
@@ -156,10 +157,9 @@ func (j *job) environ(grant *recipes.Grant) []string {
 		"LOCKKEEPER_OWNER=" + j.owner,
 	}
 	if slots := grant.Slots(); len(slots) > 0 { // ascending
-		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(slots), " ", ","), "[]")
-		env = append(env, fmt.Sprintf("LOCKKEEPER_SLOT=%d", slots[0]), "LOCKKEEPER_SLOTS="+list)
+		env = append(env, fmt.Sprintf("LOCKKEEPER_SLOT=%d", slots[0]), "LOCKKEEPER_SLOTS="+list(slots))
 	}
-	return env
+	return append(env, j.extra...)
 }
 
 // An overheard command is one of which somebody wants to know what signals are

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/fair"
 	"github.com/lockkeeper/lockkeeper/recipes/mutex"
 	"github.com/lockkeeper/lockkeeper/recipes/rwlock"
 	"github.com/lockkeeper/lockkeeper/recipes/semaphore"
@@ -15,8 +16,11 @@ import (
 // kindFlags say what kind of lock run takes: a mutex if none is given.
 type kindFlags struct {
 	shared        bool
-	rw            string // "", "read" or "write"
-	permits, take int    // 0: not given
+	rw            string  // "", "read" or "write"
+	permits, take int     // 0: not given
+	flow          *string // nil: not given
+	weight        int     // 0: not given
+	byHoldTime    bool
 }
 
 func (f *kindFlags) register(fs *flag.FlagSet) {
@@ -30,6 +34,12 @@ func (f *kindFlags) register(fs *flag.FlagSet) {
 	})
 	count(fs, &f.permits, "permits", "take a semaphore with this `number` of permits, which is the same for all:\nso many hold it at a time")
 	count(fs, &f.take, "take", "take this `number` of the permits, all at once (default 1)")
+	fs.Func("flow", "be one of the flow with this `name`: flows share the lock, whoever has more\nrequests", func(s string) error {
+		f.flow = &s
+		return nil
+	})
+	count(fs, &f.weight, "weight", "the flow's share of the lock is in proportion to this `number` (default 1)")
+	fs.BoolVar(&f.byHoldTime, "by-hold-time", false, "flows share the time for which the lock is held, rather than the number of turns")
 }
 
 // check refuses what makes no sense together. It sends nothing.
@@ -51,8 +61,29 @@ func (f *kindFlags) check(lockDelay bool) error {
 		return usagef("-lock-delay and -permits exclude each other: others hold the semaphore in the meantime anyway")
 	case lockDelay && f.reads():
 		return usagef("-lock-delay is not for readers: what they have sent does no harm")
+	case f.flow == nil && f.weight > 0:
+		return usagef("-weight goes with -flow")
+	case f.flow == nil && f.byHoldTime:
+		return usagef("-by-hold-time goes with -flow")
+	case f.flow == nil:
+		return nil
+	case f.shared || f.rw != "":
+		return usagef("-flow is not for read/write locks: -flow and -shared or -rw exclude each other")
+	case f.permits > 0:
+		return usagef("-flow is not for semaphores: -flow and -permits exclude each other")
+	}
+	if err := fair.ValidateFlow(*f.flow, max(f.weight, 1)); err != nil {
+		return usagef("-flow, -weight: %w", err)
 	}
 	return nil
+}
+
+// environ is what a command finds in its environment, beside what every job has.
+func (f *kindFlags) environ() []string {
+	if f.flow == nil {
+		return nil
+	}
+	return []string{"LOCKKEEPER_FLOW=" + *f.flow}
 }
 
 func (f *kindFlags) reads() bool { return f.shared || f.rw == "read" }
@@ -67,7 +98,7 @@ type kind struct {
 // kind makes the lock that the flags ask for.
 func (f *kindFlags) kind(sess *session.Session, path string, opts []recipes.Option) (kind, error) {
 	const (
-		ifMutex     = "a mutex wants none of -shared, -rw and -permits"
+		ifMutex     = "a mutex, with -flow or without, wants none of -shared, -rw and -permits"
 		ifRW        = "a read/write lock wants -shared (or -rw read), or -rw write"
 		ifSemaphore = "a semaphore wants -permits with its size"
 	)
@@ -95,9 +126,23 @@ func (f *kindFlags) kind(sess *session.Session, path string, opts []recipes.Opti
 		}
 		return k, nil
 	}
+	k := kind{otherwise: ifRW + "; " + ifSemaphore}
+	if f.flow != nil {
+		opts = append(opts, fair.Flow(*f.flow, max(f.weight, 1)))
+		if f.byHoldTime {
+			opts = append(opts, fair.ByHoldTime())
+		}
+		l, err := fair.New(sess, path, opts...)
+		if err != nil {
+			return kind{}, err
+		}
+		k.lock, k.try, k.contenders = l.Lock, l.TryLock, l.Contenders
+		return k, nil
+	}
 	m, err := mutex.New(sess, path, opts...)
 	if err != nil {
 		return kind{}, err
 	}
-	return kind{lock: m.Lock, try: m.TryLock, contenders: m.Contenders, otherwise: ifRW + "; " + ifSemaphore}, nil
+	k.lock, k.try, k.contenders = m.Lock, m.TryLock, m.Contenders
+	return k, nil
 }

@@ -38,7 +38,7 @@ func leaderSubcommand() subcommand {
 			f.register(fs)
 			watch := fs.Bool("watch", false, "go on, and say what changes")
 			return func(args []string) error {
-				cfg, err := f.leaderConfig(args)
+				cfg, err := f.lookConfig("leader", args)
 				if err != nil {
 					return err
 				}
@@ -48,11 +48,12 @@ func leaderSubcommand() subcommand {
 	}
 }
 
-// leaderConfig checks what was given. It sends nothing.
-func (f *connFlags) leaderConfig(args []string) (session.Config, error) {
+// lookConfig checks what was given to a subcommand that looks at one path. It sends
+// nothing.
+func (f *connFlags) lookConfig(subcommand string, args []string) (session.Config, error) {
 	switch {
 	case len(args) == 0:
-		return session.Config{}, usagef("no PATH\nTry: lockkeeper leader -h")
+		return session.Config{}, usagef("no PATH\nTry: lockkeeper %s -h", subcommand)
 	case len(args) > 1:
 		return session.Config{}, usagef("%q after PATH: flags go before PATH", args[1])
 	}

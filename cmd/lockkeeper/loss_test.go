@@ -20,27 +20,28 @@ import (
 
 // stubborn is a shell with a child that do not end when told to.
 const stubborn = `
-(trap "" TERM; exec sleep 60) &
 trap "echo told" TERM
-echo ready
+child beat-on ready &
 while kill -0 $! 2>/dev/null; do wait $!; done`
 
 // deaf is a shell with a child that know nothing of signals.
-const deaf = `sleep 60 & echo ready; wait`
+const deaf = `child beat ready & wait`
 
-// Cut off from the ensemble, which tells nobody: the group is told, and is gone
-// when another gets the lock.
+// Cut off from the ensemble, which tells nobody: the group is told, and is dead
+// before another gets the lock. (The longer the session's timeout, the longer this
+// machine may stop between the two without a fault of ours.)
 func TestRunCutOff(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	r := start(t, srv, stubborn, "-timeout", "2s")
+	r := start(t, srv, stubborn, "-timeout", "4s")
 	r.expect("ready")
-	if granted := srv.Sessions()[0].Timeout; granted != 2*time.Second {
+	if granted := srv.Sessions()[0].Timeout; granted != 4*time.Second {
 		t.Errorf("session timeout %v, want what -timeout asked for", granted)
 	}
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
-	r.waitGone()
+	r.mark("next")
+	r.wantDeadBefore("next")
 	r.expect("told")
 	r.wantCode(exitLost)
 }
@@ -51,15 +52,15 @@ func TestRunCutOffObeys(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
 	r := start(t, srv, `
-(trap "" TERM; exec sleep 60) &
 trap "echo bye; exit 0" TERM
-echo ready
+child beat-on ready &
 kill -STOP $$
-wait`, "-timeout", "2s")
+wait`, "-timeout", "4s")
 	r.expect("ready")
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
-	r.waitGone()
+	r.mark("next")
+	r.wantDeadBefore("next")
 	r.expect("bye")
 	r.wantCode(exitLost)
 }
@@ -68,18 +69,20 @@ wait`, "-timeout", "2s")
 func TestRunCutOffWithoutGrace(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	r := start(t, srv, stubborn, "-timeout", "1s", "-grace", "0")
+	r := start(t, srv, stubborn, "-timeout", "3s", "-grace", "0")
 	r.expect("ready")
 	srv.BlackHole(theSession(t, srv), zktest.Both)
 	next(t, srv)
-	r.waitGone()
+	r.mark("next")
+	r.wantDeadBefore("next")
 	r.wantCode(exitLost)
 	if rest, _ := io.ReadAll(r.out); len(rest) > 0 {
 		t.Errorf("output %q, want none", rest)
 	}
 }
 
-// What was taken away outright may be another's already: no grace.
+// What was taken away outright may be another's already: no grace. The group is dead
+// when we have ended.
 func TestRunSessionExpired(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
@@ -88,8 +91,9 @@ func TestRunSessionExpired(t *testing.T) {
 	if err := srv.Expire(theSession(t, srv)); err != nil {
 		t.Fatal(err)
 	}
-	r.waitGone()
 	r.wantCode(exitLost)
+	r.mark("ended")
+	r.wantDeadBefore("ended")
 	if rest, _ := io.ReadAll(r.out); len(rest) > 0 {
 		t.Errorf("output %q, want none", rest)
 	}
@@ -111,8 +115,9 @@ func TestRunOperatorDeletesNode(t *testing.T) {
 	if err := c.Delete(lockPath+"/"+srv.Children(lockPath)[0], -1); err != nil {
 		t.Fatal(err)
 	}
-	r.waitGone()
 	r.wantCode(exitLost)
+	r.mark("ended")
+	r.wantDeadBefore("ended")
 	if left := srv.Sessions(); len(left) > 1 {
 		t.Errorf("sessions left open: %+v", left)
 	}
@@ -149,11 +154,12 @@ func block(t *testing.T) string {
 func TestRunMaxHold(t *testing.T) {
 	t.Parallel()
 	srv := shortSessions(t)
-	r := start(t, srv, stubborn, "-max-hold", "1s", "-grace", "500ms")
+	r := start(t, srv, stubborn, "-max-hold", "5s", "-grace", "500ms")
 	r.expect("ready")
 	r.expect("told")
 	next(t, srv)
-	r.waitGone()
+	r.mark("next")
+	r.wantDeadBefore("next")
 	r.wantCode(exitLost)
 }
 
@@ -167,7 +173,8 @@ func TestRunLockDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantCode(exitLost)
-	r.waitGone()
+	r.mark("ended")
+	r.wantDeadBefore("ended")
 	late := start(t, srv, "echo never", "-try")
 	late.wantCode(exitBusy)
 }

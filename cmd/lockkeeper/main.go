@@ -22,7 +22,7 @@ type subcommand struct {
 
 // subcommands returns all of them, in the order of the help.
 func subcommands() []subcommand {
-	return []subcommand{runSubcommand(), electSubcommand(), leaderSubcommand(), demoSubcommand(), devSubcommand(), versionSubcommand()}
+	return []subcommand{runSubcommand(), electSubcommand(), leaderSubcommand(), showSubcommand(), demoSubcommand(), devSubcommand(), versionSubcommand()}
 }
 
 func main() {
@@ -43,7 +43,7 @@ func say(err error) {
 // dispatch runs the subcommand that args name.
 func dispatch(args []string, stdout io.Writer) error {
 	if len(args) == 0 {
-		return usagef("no subcommand: want run, elect, leader, demo, dev, version or help\nTry: lockkeeper help")
+		return usagef("no subcommand: want run, elect, leader, show, demo, dev, version or help\nTry: lockkeeper help")
 	}
 	name, args := args[0], args[1:]
 	switch name {
@@ -55,7 +55,7 @@ func dispatch(args []string, stdout io.Writer) error {
 			return c.invoke(args, stdout)
 		}
 	}
-	return usagef("unknown subcommand %q: want run, elect, leader, demo, dev, version or help\nTry: lockkeeper help", name)
+	return usagef("unknown subcommand %q: want run, elect, leader, show, demo, dev, version or help\nTry: lockkeeper help", name)
 }
 
 func (c subcommand) invoke(args []string, stdout io.Writer) error {

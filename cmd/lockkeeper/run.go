@@ -22,6 +22,7 @@ LOCKKEEPER_AUTH in it, if set) and
     LOCKKEEPER_SLOT     with -permits N, a number from 0 to N-1 that no other holder
                         has; with -take, the lowest of those
     LOCKKEEPER_SLOTS    all of them, with commas between
+    LOCKKEEPER_FLOW     with -flow, the flow's name
 
 Kinds of lock. While it is used, a path is of one kind. Without further flags it is a
 mutex: one holds it at a time. With -shared (or -rw read) or -rw write it is a read/write
@@ -29,6 +30,14 @@ lock: those with -shared hold it together, one with -rw write holds it alone. Wi
 -permits N it is a semaphore: N permits are there, of which each takes one or as
 many as -take says. All kinds are had in order of arrival. Whoever comes with flags
 of another kind, or with another N, is told so, with exit code 118.
+
+Flows. With -flow NAME, a mutex is shared between flows (tenants, users, kinds of job)
+and not between requests: it goes round the flows that want it, so that one with a
+thousand requests does not make all others wait behind them. Each gets turns in
+proportion to its -weight; within a flow it is first come, first served. With
+-by-hold-time it is the time of holding that is shared. All who use PATH should have
+a flow: those without one are served as they come. The newest request's weight counts
+for its flow. -try finds the lock busy also where others of the flow wait for it.
 
 Loss. When no news comes from the ensemble, trust in the session ends before the
 ensemble can give the lock to another. When -grace is left of it, COMMAND gets
@@ -74,6 +83,7 @@ func runSubcommand() subcommand {
 				if err != nil {
 					return err
 				}
+				j.extra = f.kindFlags.environ()
 				return f.run(j)
 			}
 		},

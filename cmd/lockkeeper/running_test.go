@@ -30,9 +30,11 @@ type running struct {
 	out   *bufio.Reader // standard output of lockkeeper and the command
 	err   strings.Builder
 	group *os.File // read side of the pipe
+	beats string   // the file in which the group shows that it is alive
 }
 
-// start runs script under the lock. In script, descriptor 9 is the pipe.
+// start runs script under the lock. In script, descriptor 9 is the pipe, and 8 is where
+// child beat writes.
 func start(t *testing.T, srv *zktest.Server, script string, flags ...string) *running {
 	t.Helper()
 	return startAfter(t, srv, ":", script, flags...)
@@ -41,16 +43,24 @@ func start(t *testing.T, srv *zktest.Server, script string, flags ...string) *ru
 // startAfter starts lockkeeper from a shell that has run prelude.
 func startAfter(t *testing.T, srv *zktest.Server, prelude, script string, flags ...string) *running {
 	t.Helper()
-	return launch(t, srv, prelude, "run", script, flags...)
+	return launch(t, srv, newBeats(t), prelude, "run", script, flags...)
 }
 
 // elect runs script while elected.
 func elect(t *testing.T, srv *zktest.Server, script string, flags ...string) *running {
 	t.Helper()
-	return launch(t, srv, ":", "elect", script, flags...)
+	return launch(t, srv, newBeats(t), ":", "elect", script, flags...)
 }
 
-func launch(t *testing.T, srv *zktest.Server, prelude, subcommand, script string, flags ...string) *running {
+// electAfter is elect for one that is to come after r: it writes into the same file.
+func electAfter(r *running, srv *zktest.Server, script string, flags ...string) *running {
+	r.t.Helper()
+	return launch(r.t, srv, r.beats, ":", "elect", script, flags...)
+}
+
+func newBeats(t *testing.T) string { return filepath.Join(t.TempDir(), "beats") }
+
+func launch(t *testing.T, srv *zktest.Server, beats, prelude, subcommand, script string, flags ...string) *running {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "group")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -62,8 +72,8 @@ func launch(t *testing.T, srv *zktest.Server, prelude, subcommand, script string
 	}
 	args := []string{"-c", prelude + `; exec lockkeeper "$@"`, "sh", subcommand, "-servers", srv.Addr()}
 	args = append(args, flags...)
-	args = append(args, lockPath, "--", "sh", "-c", "exec 9>"+fifo+"\n"+script)
-	r := &running{t: t, cmd: exec.Command("sh", args...), group: group}
+	args = append(args, lockPath, "--", "sh", "-c", "exec 8>>"+beats+" 9>"+fifo+"\n"+script)
+	r := &running{t: t, cmd: exec.Command("sh", args...), group: group, beats: beats}
 	out, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +118,38 @@ func (r *running) waitGone() {
 	r.group.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := r.group.Read(make([]byte, 1)); err != io.EOF {
 		r.t.Errorf("the command's group is still there (%v)", err)
+	}
+}
+
+// mark writes a line among the beats: what comes after it has happened later.
+func (r *running) mark(line string) {
+	r.t.Helper()
+	f, err := os.OpenFile(r.beats, os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(line + "\n")
+		f.Close()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// wantDeadBefore checks that the group, which beat, did nothing any more when the mark
+// was written. Who was killed does nothing, even where it has yet to let go of its
+// files: that is waited for, so that no beat can come after we have looked.
+func (r *running) wantDeadBefore(mark string) {
+	r.t.Helper()
+	r.waitGone()
+	all, err := os.ReadFile(r.beats)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	before, after, marked := strings.Cut("\n"+string(all), "\n"+mark+"\n")
+	if !marked || !strings.Contains(before, beat) {
+		r.t.Fatalf("%d bytes of beats before %q (%v)", len(before), mark, marked)
+	}
+	if n := strings.Count(after, beat); n > 0 {
+		r.t.Errorf("the command's group was alive after %q: %d beats", mark, n)
 	}
 }
 

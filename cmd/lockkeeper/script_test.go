@@ -60,13 +60,15 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code":   scriptCode,
-			"server": scriptServer,
-			"silent": scriptSilent,
-			"clean":  scriptClean,
-			"held":   scriptHeld,
-			"create": scriptCreate,
-			"expire": scriptExpire,
+			"code":    scriptCode,
+			"server":  scriptServer,
+			"silent":  scriptSilent,
+			"clean":   scriptClean,
+			"held":    scriptHeld,
+			"create":  scriptCreate,
+			"expire":  scriptExpire,
+			"missing": scriptMissing,
+			"served":  scriptServed,
 		},
 	})
 }
@@ -138,6 +140,31 @@ func scriptHeld(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	ts.Check(serverOf(ts).WaitFor(ctx, func(v *zktest.View) bool { return len(v.Children(args[0])) == n }))
+}
+
+// served PATH N FLOW M waits until N contenders stand in the queue of the lock at PATH,
+// and M, of the holder and those who have come with it, in the line and before the gate
+// of FLOW.
+func scriptServed(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	m, err := strconv.Atoi(args[3])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	root := args[0] + ".flows/" + args[2]
+	ts.Check(serverOf(ts).WaitFor(ctx, func(v *zktest.View) bool {
+		return len(v.Children(args[0])) == n && len(v.Children(root+"/line"))+len(v.Children(root+"/queue")) == m
+	}))
+}
+
+// missing PATH… checks that there are no such nodes.
+func scriptMissing(ts *testscript.TestScript, neg bool, args []string) {
+	for _, path := range args {
+		if serverOf(ts).Exists(path) {
+			ts.Fatalf("%s is there", path)
+		}
+	}
 }
 
 // create PATH… makes nodes.

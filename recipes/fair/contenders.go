@@ -56,7 +56,7 @@ func (l *Lock) waiting(ctx context.Context, life *session.Life) (map[string]back
 		if !ok {
 			continue
 		}
-		q, err := queue.NewGate(l.sess, flowsPath(l.Path())+"/"+node+"/queue", 0, l.set)
+		q, err := queue.NewGate(l.sess, queue.GatePath(l.Path(), node), 0, l.set)
 		if err != nil {
 			return nil, err
 		}

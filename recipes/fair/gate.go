@@ -28,13 +28,13 @@ type gate struct {
 // lock's queue and not in it, so that the queue is a plain one: for other libraries,
 // for its counter, which begins anew when it is empty, and for the server, which
 // removes it then.
-func flowsPath(path string) string { return path + ".flows" }
+func flowsPath(path string) string { return queue.FlowsPath(path) }
 
 func newGate(l *Lock) (*gate, error) {
 	g := &gate{l: l, root: flowsPath(l.Path()) + "/" + nodeName(l.p.Name)}
 	g.line = g.root + "/line"
 	var err error
-	g.q, err = queue.NewGate(l.sess, g.root+"/queue", l.p.Weight, l.set)
+	g.q, err = queue.NewGate(l.sess, queue.GatePath(l.Path(), nodeName(l.p.Name)), l.p.Weight, l.set)
 	return g, err
 }
 

@@ -66,6 +66,10 @@ func (p *params) check() error {
 	return nil
 }
 
+// ValidateFlow returns an error that matches recipes.ErrInvalid if name and weight are
+// not what Flow wants. It is for programs that check their input before they connect.
+func ValidateFlow(name string, weight int) error { return flow{name, weight}.check() }
+
 func (f flow) check() error {
 	switch {
 	case f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name) || strings.ContainsFunc(f.Name, isControl):
