@@ -1,7 +1,9 @@
 package fair_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,3 +167,33 @@ func isClosed(c <-chan struct{}) bool {
 
 // now is how long that may take which needs no request.
 const now = time.Millisecond
+
+// A ticketData is what a contender's node says.
+type ticketData struct{ ID, Owner, Flow, Request string }
+
+func parseData(data []byte) (d ticketData) {
+	json.Unmarshal(data, &d)
+	return d
+}
+
+// requestOf returns what the two nodes of one contender have in common.
+func requestOf(data []byte) string {
+	d := parseData(data)
+	return cmp.Or(d.Request, d.ID)
+}
+
+// expire ends a session, unless it holds: that no client can know. Then it is cut off
+// for good, for long enough.
+func (e env) expire(s *session.Session) {
+	synctest.Wait() // nothing happens meanwhile
+	id := s.ID()
+	for i, name := range view(e, inLine) {
+		if st, _ := e.Stat(locktest.Path + "/" + name); st.EphemeralOwner == id && i == 0 {
+			e.BlackHole(id, zktest.Both)
+			time.Sleep(25 * time.Second)
+			e.Heal()
+			return
+		}
+	}
+	e.Expire(id)
+}
