@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +22,7 @@ import (
 // Flows of random weights, whose contenders arrive, wait, give up, hold, try and leave
 // as it comes, of sessions that are cut, cut off and ended meanwhile: what the
 // package's documentation says of flows holds at every moment. An observer looks at
-// the server after each of its changes.
+// the server before each of its changes.
 func TestFlows(t *testing.T) {
 	for _, calm := range []bool{true, false} {
 		t.Run(fmt.Sprintf("calm=%v", calm), func(t *testing.T) {
@@ -55,8 +58,17 @@ func observe(e env, weight map[string]int) *observer {
 		e: e, weight: weight, seen: map[string]*sighting{}, gates: map[string]int64{}, last: map[string]int64{},
 		token: map[recipes.Token]*sighting{},
 	}
-	go e.WaitFor(e.T.Context(), func(v *zktest.View) bool { o.look(v); return false })
+	e.OnRequest(func(r zktest.Request) {
+		switch r.Op {
+		case zktest.OpCreate2, zktest.OpMulti, zktest.OpDelete:
+			o.glance()
+		}
+	})
 	return o
+}
+
+func (o *observer) glance() {
+	o.e.WaitFor(context.Background(), func(v *zktest.View) bool { o.look(v); return true })
 }
 
 func (o *observer) look(v *zktest.View) {
@@ -79,7 +91,12 @@ func (o *observer) look(v *zktest.View) {
 		others += w
 	}
 	waiting, ahead := map[string]int{}, map[string]int{}
-	for i, name := range inLine(v) {
+	dir, _ := v.Stat(locktest.Path)
+	stamp := strconv.FormatInt(dir.Czxid, 16)
+	line := slices.DeleteFunc(inLine(v), func(name string) bool { // made for an earlier directory, and about to go
+		return !strings.HasPrefix(name, stamp+"-")
+	})
+	for i, name := range line {
 		path := locktest.Path + "/" + name
 		data, _ := v.Data(path)
 		d := parseData(data)
@@ -87,7 +104,7 @@ func (o *observer) look(v *zktest.View) {
 		if d.Request != "" && i > 0 {
 			waiting[d.Flow]++
 			if n := waiting[d.Flow]; n > o.weight[d.Flow] {
-				o.e.T.Errorf("%d of flow %q wait in the lock's queue", n, d.Flow)
+				o.e.T.Errorf("%d of flow %q wait in the lock's queue %s", n, d.Flow, dump(v))
 			}
 		}
 		if o.seen[path] == nil {
@@ -111,7 +128,7 @@ func (o *observer) look(v *zktest.View) {
 
 // granted is told of every grant, at once.
 func (o *observer) granted(g *recipes.Grant) {
-	o.e.WaitFor(context.Background(), func(v *zktest.View) bool { o.look(v); return true })
+	o.glance()
 	o.mu.Lock()
 	s := o.token[g.Token()]
 	o.mu.Unlock()
@@ -242,6 +259,7 @@ func contend(e env, seed uint64, calm bool) {
 	adversary.Wait()
 	e.Heal()
 	e.Delay(0)
+	e.OnRequest(nil)
 	time.Sleep(time.Minute) // sessions come back, old ones expire
 	for flow, w := range weight {
 		e.Release(e.Lock(e.at(sessions[0], with(opts, fair.Flow(flow, w))...)))

@@ -197,3 +197,18 @@ func (e env) expire(s *session.Session) {
 	}
 	e.Expire(id)
 }
+
+// dump says who is where.
+func dump(v *zktest.View) string {
+	var b strings.Builder
+	for _, dir := range parts(v) {
+		fmt.Fprintf(&b, "\n  %s:", dir)
+		for _, name := range sorted(v.Children(dir)) {
+			data, _ := v.Data(dir + "/" + name)
+			st, _ := v.Stat(dir + "/" + name)
+			d := parseData(data)
+			fmt.Fprintf(&b, " %s(%s %.4s of %x)", name, d.Flow, d.Request, st.EphemeralOwner&0xffff)
+		}
+	}
+	return b.String()
+}
