@@ -84,10 +84,10 @@ func (u usage) ahead(c queue.Clock) bool { return u.Used-2*u.Turn > c.Level }
 // tick takes the release of the contender seq, whose flow has used that much, into
 // the clock; last is the last contender in line.
 func tick(c queue.Clock, seq, last, used, flow int64) queue.Clock {
-	switch {
-	case c.Low == 0:
-		c.Low, c.Only = used, flow
-	case c.Only != flow:
+	if c.Low == 0 { // the first one of all
+		return queue.Clock{Level: c.Level, Low: used, Only: flow, Round: last}
+	}
+	if c.Only != flow {
 		c.Low, c.Only = min(c.Low, used), 0
 	}
 	if seq < c.Round {
