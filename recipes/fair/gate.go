@@ -55,6 +55,13 @@ func (g *gate) busy(ctx context.Context) (bool, error) {
 // enter takes a place before the gate. The newest request's weight counts. Whoever
 // waits for room is told of a change by a node that comes and goes in the line.
 func (g *gate) enter(ctx context.Context, life *session.Life, b queue.Bid) (*queue.Place, error) {
+	b.Beside = func(ctx context.Context, life *session.Life) error {
+		_, err := life.WatchChildren(ctx, g.line) // for waitRoom, which need not ask then
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	}
 	at, err := g.q.Enter(ctx, life, b)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 // A tenant is a flow that wants the lock all the time.
 type tenant struct {
-	weight  int
+	weight  int // 0: without a flow
 	hold    time.Duration
 	backlog int // requests that it has out
 	opts    []recipes.Option
@@ -49,7 +49,11 @@ func (e env) share(tenants []tenant, n int, seed uint64, opts ...recipes.Option)
 	total := 0
 	began := time.Time{}
 	for i, x := range tenants {
-		l := e.lock(with(opts, append(x.opts, fair.Flow(fmt.Sprint("flow ", i), x.weight))...)...)
+		own := with(opts, x.opts...)
+		if x.weight > 0 {
+			own = append(own, fair.Flow(fmt.Sprint("flow ", i), x.weight))
+		}
+		l := e.lock(own...)
 		for range x.backlog {
 			wg.Go(func() {
 				for {

@@ -225,3 +225,25 @@ func TestFirstOfEachFlowDies(t *testing.T) {
 		}
 	}, zktest.AllowOpenSessions())
 }
+
+// One busy flow hands the lock over as fast as a plain queue does, where it is held for
+// two round trips or more: the next of the flow stands in line by then.
+func TestBusyFlowIsAsFastAsAPlainQueue(t *testing.T) {
+	const roundTrip = time.Millisecond // as share has it
+	took := map[string]time.Duration{}
+	byTime := []recipes.Option{fair.ByHoldTime()}
+	for name, x := range map[string]tenant{
+		"plain":        {0, 2 * roundTrip, 12, nil},
+		"narrow flow":  {1, 2 * roundTrip, 12, nil},
+		"wide flow":    {10, 2 * roundTrip, 12, nil},
+		"by hold time": {2, 2 * roundTrip, 12, byTime},
+	} {
+		run(t, func(e env) { took[name] = e.share([]tenant{x}, 100, 1).took })
+	}
+	for name, d := range took {
+		if d > took["plain"]*11/10 {
+			t.Errorf("%s: %v, plain %v", name, d, took["plain"])
+		}
+	}
+	t.Log(took)
+}
