@@ -3,6 +3,8 @@ package fair
 import (
 	"context"
 	"iter"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 // Ahead yields how many contenders are in front, holder included, at once and then at
@@ -16,30 +18,32 @@ import (
 // A number costs one listing of the queue, or one and a read, and nobody pays it who
 // doesn't ask: it is counted when the reader asks for the next element, and a slow
 // reader skips to the latest. If the place is lost or left, that is the last element,
-// an error as of Wait. It ends when ctx ends, without an element for that. Each range
-// over it begins anew.
+// an error as of Wait; so is a number that can't be read. It ends when ctx ends,
+// without an element for that. Each range over it begins anew.
 func (t *Ticket) Ahead(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		last := -1
+		last := 0
 		for {
 			t.mu.Lock()
 			news := t.news
 			t.mu.Unlock()
-			n, err := t.ahead(ctx)
-			if ctx.Err() != nil {
+			n, over, err := t.ahead(ctx)
+			switch {
+			case ctx.Err() != nil:
 				return
-			}
-			if err != nil {
+			case over || err != nil:
 				yield(0, t.l.fail("ahead", err))
 				return
+			case n > 0 && n != last: // with none ahead, the turn is about to come
+				if !yield(n, nil) {
+					return
+				}
+				last = n
 			}
-			if n != last && !yield(n, nil) || n == 0 {
-				return
-			}
-			last = n
 			select {
 			case <-news:
 			case <-t.turn:
+			case <-t.left:
 			case <-ctx.Done():
 				return
 			}
@@ -47,27 +51,25 @@ func (t *Ticket) Ahead(ctx context.Context) iter.Seq2[int, error] {
 	}
 }
 
-// ahead counts. A count that fails because the place was lost or left does so for that
-// reason.
-func (t *Ticket) ahead(ctx context.Context) (int, error) {
-	if done, err := t.came(); done {
-		return 0, err
+// ahead counts. over says that the turn has come, or never will.
+func (t *Ticket) ahead(ctx context.Context) (n int, over bool, err error) {
+	if over, err := t.came(); over {
+		return 0, true, err
 	}
-	n, err := t.count(ctx)
-	if err != nil || n == 0 { // then it is about to come
-		select {
-		case <-t.turn:
-		case <-ctx.Done():
-			return 0, err
-		}
-		_, err = t.came()
-		return 0, err
+	n, err = t.count(ctx)
+	if err != nil && queue.Lost(ctx, t.life, err) {
+		return 0, false, nil // it has moved on; or else the ticket is soon told why not
 	}
-	return n, nil
+	return n, false, err
 }
 
 // came reports whether the turn has come, or why it never will.
 func (t *Ticket) came() (bool, error) {
+	select {
+	case <-t.left:
+		return true, ErrSpent
+	default:
+	}
 	select {
 	case <-t.turn:
 	default:
@@ -75,9 +77,6 @@ func (t *Ticket) came() (bool, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err == nil && t.spent && t.held == nil {
-		return true, ErrSpent
-	}
 	return true, t.err
 }
 

@@ -40,22 +40,29 @@ func newGate(l *Lock) (*gate, error) {
 
 // busy reports whether anybody waits before the gate.
 func (g *gate) busy(ctx context.Context) (bool, error) {
-	life, err := g.l.sess.Life(ctx)
-	if err != nil {
-		return false, err
+	for {
+		life, err := g.l.sess.Life(ctx)
+		if err != nil {
+			return false, err
+		}
+		n, err := g.q.Len(ctx, life)
+		if err == nil || g.l.set.FailOnLoss || !queue.Lost(ctx, life, err) {
+			return n > 0, err
+		}
 	}
-	n, err := g.q.Len(ctx, life)
-	return n > 0, err
 }
 
-// enter takes a place before the gate. The newest request's weight counts.
+// enter takes a place before the gate. The newest request's weight counts. Whoever
+// waits for room is told of a change by a node that comes and goes in the line.
 func (g *gate) enter(ctx context.Context, life *session.Life, b queue.Bid) (*queue.Place, error) {
 	at, err := g.q.Enter(ctx, life, b)
 	if err != nil {
 		return nil, err
 	}
 	if at.Weight() != g.l.p.Weight {
-		if err := at.SetWeight(ctx, g.l.p.Weight); err != nil {
+		bell := g.line + "/weight"
+		err := at.SetWeight(ctx, g.l.p.Weight, &zk.CreateRequest{Path: bell, Flags: zk.FlagEphemeral}, &zk.DeleteRequest{Path: bell, Version: -1})
+		if err != nil {
 			at.Leave(err, func() {})
 			return nil, err
 		}
@@ -63,35 +70,58 @@ func (g *gate) enter(ctx context.Context, life *session.Life, b queue.Bid) (*que
 	return at, nil
 }
 
+// weight is the flow's, as far as one before the gate knows.
+func (g *gate) weight(at *queue.Place) int {
+	if w := at.Weight(); w > 0 {
+		return w
+	}
+	return g.l.p.Weight // somebody else's data is there
+}
+
 // pass takes a place in the lock's queue for one that stands before the gate. The gate
 // is left to the next one when that place is certain, so that those of a flow come to
-// the queue in their order.
+// the queue in their order. If it fails, only the place before the gate is left: what
+// was asked for is seen to its end, so that it can be taken back, whatever becomes of
+// ctx.
 func (g *gate) pass(ctx context.Context, life *session.Life, at *queue.Place, acc *account, b queue.Bid) (*queue.Place, *marker, error) {
 	if err := at.Turn(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := g.waitRoom(ctx, life, at); err != nil {
-		return nil, nil, err
-	}
-	if acc != nil {
-		if err := g.sitOut(ctx, life, acc); err != nil {
+	for {
+		if err := g.waitRoom(ctx, life, at); err != nil {
+			return nil, nil, err
+		}
+		if acc != nil {
+			if err := g.sitOut(ctx, life, at, acc); err != nil {
+				return nil, nil, err
+			}
+		}
+		m := g.mark(life, at)
+		main, err := g.l.main.Enter(context.WithoutCancel(ctx), life, b)
+		if <-m.made; err == nil {
+			err = m.err
+		}
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			at.PassOn()
+			return main, m, nil
+		}
+		left := make(chan struct{})
+		if main != nil {
+			main.Leave(err, func() { close(left) })
+			<-left
+		}
+		m.remove()
+		m.waitGone()
+		if !errors.Is(err, errOutdated) {
+			return nil, nil, err
+		}
+		if err := at.Look(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	m := g.mark(life, at.Name())
-	main, err := g.l.main.Enter(ctx, life, b)
-	if err == nil {
-		err = m.wait(ctx)
-	}
-	if err != nil {
-		if main != nil {
-			main.Leave(err, func() {})
-		}
-		m.remove()
-		return nil, nil, err
-	}
-	at.PassOn()
-	return main, m, nil
 }
 
 // waitRoom waits until fewer of the flow are in line than its weight. Nobody but its
@@ -105,22 +135,29 @@ func (g *gate) waitRoom(ctx context.Context, life *session.Life, at *queue.Place
 		if err != nil {
 			return err
 		}
-		n := len(w.Names)
-		if n < at.Weight() {
+		n := g.q.Count(w.Names)
+		if n < g.weight(at) {
 			return nil
 		}
-		heard, err := await(ctx, life, w)
+		heard, err := await(ctx, life, at, w)
 		if err != nil {
 			return err
 		}
-		if heard && n-1 < at.Weight() {
+		if !heard { // what the watch has seen may be old
+			names, _, err := life.Children(ctx, g.line)
+			if err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+			n = g.q.Count(names) + 1
+		}
+		if n-1 < g.weight(at) {
 			return nil // one of them has gone
 		}
 	}
 }
 
 // sitOut waits while the flow is ahead of its share and others are in line.
-func (g *gate) sitOut(ctx context.Context, life *session.Life, acc *account) error {
+func (g *gate) sitOut(ctx context.Context, life *session.Life, at *queue.Place, acc *account) error {
 	for {
 		read := make(chan error, 1)
 		go func() { read <- acc.read(ctx, life) }()
@@ -131,7 +168,7 @@ func (g *gate) sitOut(ctx context.Context, life *session.Life, acc *account) err
 		if err != nil {
 			return err
 		}
-		if o.Empty || !acc.ahead(o.Clock) {
+		if o.Len == 0 || !acc.ahead(o.Clock) {
 			return nil
 		}
 		w, err := g.l.main.WatchLast(ctx, life, o)
@@ -141,7 +178,7 @@ func (g *gate) sitOut(ctx context.Context, life *session.Life, acc *account) err
 		if w == nil {
 			return nil // nobody is in line
 		}
-		if _, err := await(ctx, life, w); err != nil {
+		if _, err := await(ctx, life, at, w); err != nil {
 			return err
 		}
 	}
@@ -152,18 +189,31 @@ func (g *gate) sitOut(ctx context.Context, life *session.Life, acc *account) err
 const lookEvery = 30 * time.Second
 
 // await waits until it is time to look again, and reports whether the server has told
-// of a change.
-func await(ctx context.Context, life *session.Life, w *session.Watch) (heard bool, err error) {
-	t := time.NewTimer(lookEvery + rand.N(lookEvery))
-	defer t.Stop()
-	select {
-	case <-w.Fired:
-		return w.Changed(), nil
-	case <-t.C:
-		return false, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case <-life.Done():
-		return false, life.Err()
+// of a change. In a longer wait it sees to it that the place before the gate is still
+// there.
+func await(ctx context.Context, life *session.Life, at *queue.Place, w *session.Watch) (heard bool, err error) {
+	guard := time.NewTimer(queue.GuardAfter)
+	defer guard.Stop()
+	look := time.NewTimer(lookEvery + rand.N(lookEvery))
+	defer look.Stop()
+	var own <-chan struct{}
+	for {
+		select {
+		case <-w.Fired:
+			return w.Changed(), nil
+		case <-guard.C:
+			own, err = at.WatchOwn(ctx)
+		case <-own:
+			own, err = at.WatchOwn(ctx)
+		case <-look.C:
+			return false, at.Look(ctx)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-life.Done():
+			err = life.Err()
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 }

@@ -28,6 +28,7 @@ type Ticket struct {
 	acc    *account  // of the flow, if there is one
 
 	turn chan struct{} // closed when its turn has come, or never will
+	left chan struct{} // closed when it is left
 	gone chan struct{} // closed when nothing of it is left but the grant
 
 	leaving sync.Once // the place is given up, or became a grant
@@ -35,6 +36,7 @@ type Ticket struct {
 	mu    sync.Mutex
 	at    *queue.Place  // before the gate of the flow; nil after that
 	main  *queue.Place  // in the lock's queue; nil before that
+	m     *marker       // of main, in the flow's line
 	held  *queue.Held   // when its turn has come
 	err   error         // why it never will
 	spent bool          // it has become a grant, or was left
@@ -70,7 +72,7 @@ func (l *Lock) join(ctx context.Context) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Ticket{l: l, life: life, acc: l.account(), turn: make(chan struct{}), gone: make(chan struct{}), news: make(chan struct{})}
+	t := &Ticket{l: l, life: life, acc: l.account(), turn: make(chan struct{}), left: make(chan struct{}), gone: make(chan struct{}), news: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	b := queue.Bid{Keyword: queue.Contender, Noticed: t.notice}
 	if l.gate == nil {
@@ -92,16 +94,15 @@ func (l *Lock) join(ctx context.Context) (*Ticket, error) {
 // advance takes the ticket from its place to the turn.
 func (t *Ticket) advance() {
 	main := t.main
-	var m *marker
 	if t.at != nil {
-		var err error
+		m, err := (*marker)(nil), error(nil)
 		if main, m, err = t.l.gate.pass(t.ctx, t.life, t.at, t.acc, t.bid); err != nil {
 			t.abandon(t.at, err)
 			t.fail(err)
 			return
 		}
 		t.mu.Lock()
-		t.at, t.main = nil, main
+		t.at, t.main, t.m = nil, main, m
 		t.mu.Unlock()
 		t.notice()
 	}
@@ -110,27 +111,28 @@ func (t *Ticket) advance() {
 	if err == nil {
 		held, err = main.Hold(t.ctx, t.lost)
 	}
-	m.remove() // who has the lock does not wait in line any more
-	t.mu.Lock()
-	if err == nil && t.spent { // left meanwhile
-		held.Drop()
-		err = ErrSpent
-	}
-	if err == nil {
-		t.held = held
-		if t.err == nil { // not lost at once
-			close(t.turn)
-		}
-		t.mu.Unlock()
+	t.m.remove() // who has the lock does not wait in line any more
+	if err != nil {
+		t.abandon(main, err)
+		t.fail(err)
 		return
 	}
-	t.mu.Unlock()
-	t.abandon(main, err)
-	t.fail(err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held = held
+	switch {
+	case t.err != nil: // lost at once
+	case t.spent: // left meanwhile
+		t.err = ErrSpent
+		close(t.turn)
+		t.forgo()
+	default:
+		close(t.turn)
+	}
 }
 
 // lost is called when the lock is lost before there is a grant.
-func (t *Ticket) lost(cause error) {
+func (t *Ticket) lost(cause error, gone bool) {
 	t.mu.Lock()
 	main := t.main
 	if t.err == nil {
@@ -140,12 +142,30 @@ func (t *Ticket) lost(cause error) {
 		}
 	}
 	t.mu.Unlock()
-	go t.abandon(main, cause) // returns at once, but may use the hold, whose call this is
+	if gone {
+		t.leaving.Do(t.vanished)
+		return
+	}
+	go t.abandon(main, cause) // it uses the hold, whose call this is
 }
 
 // abandon gives the place up.
 func (t *Ticket) abandon(p *queue.Place, why error) {
-	t.leaving.Do(func() { p.Leave(why, func() { close(t.gone) }) })
+	t.leaving.Do(func() { p.Leave(why, t.vanished) })
+}
+
+// forgo gives the lock up, which is held for the ticket.
+func (t *Ticket) forgo() {
+	t.leaving.Do(func() { t.held.Leave(t.vanished) })
+}
+
+// vanished is called when the place is gone; the marker may take a moment longer.
+func (t *Ticket) vanished() {
+	m := t.m
+	go func() { // ends with the answer or the life
+		m.waitGone()
+		close(t.gone)
+	}()
 }
 
 // fail says that the turn will never come.
@@ -199,6 +219,7 @@ func (t *Ticket) wait(ctx context.Context) (*recipes.Grant, error) {
 		}
 		select {
 		case <-t.turn:
+		case <-t.left:
 		case <-ctx.Done():
 		}
 	}
@@ -253,8 +274,8 @@ func (t *Ticket) leave() {
 		return
 	}
 	t.spent = true
+	close(t.left)
 	if t.held != nil {
-		t.held.Drop()
-		t.abandon(t.main, nil)
+		t.forgo()
 	}
 }

@@ -24,7 +24,7 @@ type hold struct {
 	mu     sync.Mutex
 	heir   int64                             // sequence number of the successor that the holder named
 	lost   error                             // before there was a grant
-	onLoss func(error)                       // told of that
+	onLoss func(cause error, gone bool)      // told of that
 	revoke func(cause error, gone bool) bool // of the grant
 	over   bool                              // it is given up: nobody can share it any more
 }
@@ -143,7 +143,7 @@ func (h *hold) lose(cause error, gone bool) {
 	if revoke == nil && h.lost == nil {
 		h.lost = cause
 		if h.onLoss != nil {
-			h.onLoss(fmt.Errorf("%w: %w", errPlaceLost, cause))
+			h.onLoss(fmt.Errorf("%w: %w", errPlaceLost, cause), gone)
 		}
 	}
 	h.mu.Unlock()

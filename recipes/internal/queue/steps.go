@@ -66,18 +66,50 @@ func (p *Place) Seq() int64 { return p.node.Seq }
 // Name returns the name of its node, which never comes again.
 func (p *Place) Name() string { return p.node.Name }
 
-// Weight returns the weight of the queue, as it was last read.
+// Weight returns the weight of the queue, as it was last read; 0 if it has none.
 func (p *Place) Weight() int { return p.record.Weight }
 
-// SetWeight changes the weight of the queue.
-func (p *Place) SetWeight(ctx context.Context, weight int) error {
-	_, err := p.writeRecord(ctx, func(r record) (record, bool) {
+// SetWeight changes the weight of the queue. The operations in with are carried out
+// in the same transaction, if the server does not refuse them.
+func (p *Place) SetWeight(ctx context.Context, weight int, with ...any) error {
+	set := func(r record) (record, bool) {
 		due := r.Weight != weight
 		r.Weight = weight
 		return r, due
-	})
+	}
+	_, err := p.writeRecord(ctx, set, with...)
+	if len(with) > 0 && (errors.Is(err, errPlaceLost) || errors.Is(err, zk.ErrNodeExists)) {
+		_, err = p.writeRecord(ctx, set) // it may have been one of those
+	}
 	return err
 }
+
+// Look reads the queue's record again, and fails if the place is not there any more.
+func (p *Place) Look(ctx context.Context) error { return p.look(ctx) }
+
+// Checks are two operations that make a transaction fail: the first unless the place
+// is still there, the second unless the queue's record is as it was last read.
+func (p *Place) Checks() []any {
+	return []any{
+		&zk.CheckVersionRequest{Path: p.path(), Version: -1},
+		&zk.CheckVersionRequest{Path: p.q.path, Version: p.written.Version},
+	}
+}
+
+// ErrPlaceLost says so in an error for which Lost is true.
+var ErrPlaceLost = errPlaceLost
+
+// WatchOwn fails if the place is not there any more; the channel is closed when it
+// is to be called again. A wait of some length does so, after GuardAfter.
+func (p *Place) WatchOwn(ctx context.Context) (<-chan struct{}, error) {
+	if err := p.watchOwn(ctx); err != nil {
+		return nil, err
+	}
+	return p.guard.Fired, nil
+}
+
+// GuardAfter is how long a contender waits before it watches its own node.
+const GuardAfter = guardAfter
 
 // Leave gives the place up, as one that has not held: in the background, until that
 // is certain, and then calls done. why is the error that ended a step, if one did:
@@ -102,8 +134,9 @@ func (p *Place) PassOn() {
 type Held struct{ h *hold }
 
 // Hold makes the lock this place's, whose turn has come. lost is called once if the
-// lock is lost before the grant is handed out.
-func (p *Place) Hold(ctx context.Context, lost func(error)) (*Held, error) {
+// lock is lost before the grant is handed out; gone says that nothing is left on the
+// server to be removed.
+func (p *Place) Hold(ctx context.Context, lost func(cause error, gone bool)) (*Held, error) {
 	h, err := p.prepare(ctx)
 	if err != nil {
 		return nil, err
@@ -119,12 +152,17 @@ func (p *Place) Hold(ctx context.Context, lost func(error)) (*Held, error) {
 
 // Grant hands the grant out; it can be called once.
 func (d *Held) Grant() (*recipes.Grant, error) {
-	d.h.since = time.Now() // from now on it is used
 	return d.h.grant(recipes.Token(d.h.p.own.Czxid))
 }
 
-// Drop gives up what was held and not handed out; the place is to be left.
-func (d *Held) Drop() { d.h.held.Drop() }
+// Leave gives up what was held and not handed out, as a holder does: in the
+// background, until that is certain, and then it calls done.
+func (d *Held) Leave(done func()) {
+	d.h.held.Drop()
+	p := d.h.p
+	p.left = true
+	p.remove(p.releaseOps(nobody, max(1, time.Since(d.h.since))), done)
+}
 
 // Lost reports whether err means that a place was lost, so that one may queue
 // again: with its session, or by somebody who removed it.
@@ -155,19 +193,27 @@ func (p *Place) Waiting(ctx context.Context) (int, error) {
 	return ahead, nil
 }
 
-// Len returns how many stand in the queue, by its stat alone.
+// Len returns how many stand in the queue, by one read. Children that are no
+// contenders count, but for the keeper of the record.
 func (q *Queue) Len(ctx context.Context, life *session.Life) (int, error) {
-	stat, err := life.Exists(ctx, q.path)
-	if err != nil || stat == nil {
-		return 0, err
+	o, err := q.Outlook(ctx, life)
+	return o.Len, err
+}
+
+// Count returns how many of the names are those of contenders.
+func (q *Queue) Count(names []string) (n int) {
+	for _, name := range names {
+		if _, ok := parse(name, q.recipe.Keywords); ok {
+			n++
+		}
 	}
-	return int(stat.NumChildren), nil
+	return n
 }
 
 // An Outlook is what one sees of a queue who has not entered it.
 type Outlook struct {
 	Clock Clock
-	Empty bool
+	Len   int
 	last  string // the node of the last in line, if it is one of ours
 }
 
@@ -175,7 +221,7 @@ type Outlook struct {
 func (q *Queue) Outlook(ctx context.Context, life *session.Life) (Outlook, error) {
 	data, stat, err := life.Get(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return Outlook{Empty: true}, nil
+		return Outlook{}, nil
 	}
 	if err != nil {
 		return Outlook{}, err
@@ -185,10 +231,14 @@ func (q *Queue) Outlook(ctx context.Context, life *session.Life) (Outlook, error
 		return Outlook{}, err
 	}
 	r = r.in(stat.Czxid)
+	n := int(stat.NumChildren)
+	if r.Holder >= 0 {
+		n = max(0, n-1) // the keeper of the record
+	}
 	alone, _ := q.recipe.alone()
 	return Outlook{
 		Clock: r.Clock,
-		Empty: stat.NumChildren == 0 || stat.NumChildren == 1 && r.Holder >= 0, // the keeper of the record
+		Len:   n,
 		last:  q.path + "/" + nameAt(prefix(stat.Czxid, alone.Text), nextSeq(stat)-1),
 	}, nil
 }
