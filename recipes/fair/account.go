@@ -22,14 +22,21 @@ import (
 // in line have come, as the least of what they had used at the end of the last round.
 // A flow whose last holding started beyond that lets others go first.
 //
+// A flow starts at that least, or where it ended, whichever is more: so it has no
+// credit for having been away. What counts is the least as it was when the contender
+// passed the gate. Later, it may be that of a round which the flow was not in, though
+// it was never away: its next contender is on the way to the line when a round begins.
+//
 // That least is found by passing it along: each release takes the smaller of it and
 // its own, and the release of the contender that was last in line when the round
 // began closes the round. Flows that sit out don't take part, and are beyond it
 // anyway.
 
 // usage is a flow's account, in microseconds per unit of weight. It is text in the
-// flow's node: "lockkeeper flow start=1200 used=1450".
-type usage struct{ Start, Used int64 }
+// flow's node: "lockkeeper flow dir=3201 start=1200 used=1450". The numbers count only
+// beside the record of the directory with this czxid: in one made anew, all begin
+// anew.
+type usage struct{ Dir, Start, Used int64 }
 
 // parseUsage reads it. ours is false for data that somebody else put there.
 func parseUsage(data []byte) (u usage, ours bool) {
@@ -45,6 +52,8 @@ func parseUsage(data []byte) (u usage, ours bool) {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
 		case err != nil || n < 0:
+		case key == "dir":
+			u.Dir = n
 		case key == "start":
 			u.Start = n
 		case key == "used":
@@ -55,17 +64,25 @@ func parseUsage(data []byte) (u usage, ours bool) {
 }
 
 func (u usage) encode() []byte {
-	return fmt.Appendf(nil, "lockkeeper flow start=%d used=%d", u.Start, u.Used)
+	return fmt.Appendf(nil, "lockkeeper flow dir=%d start=%d used=%d", u.Dir, u.Start, u.Used)
+}
+
+// in returns what u says beside the record of a directory.
+func (u usage) in(dir int64) usage {
+	if u.Dir == dir {
+		return u
+	}
+	return usage{Dir: dir}
 }
 
 // leastCharge is what a grant counts for at least: a lock is not free while it goes
 // from hand to hand, and rounds of very short holdings must add up.
 const leastCharge = time.Millisecond
 
-// charge adds a holding. A flow that comes back starts where the others are.
-func (u usage) charge(held time.Duration, weight int, c queue.Clock) usage {
-	start := max(u.Used, c.Level)
-	return usage{start, start + max(1, max(held, leastCharge).Microseconds()/int64(weight))}
+// charge adds a holding. A flow that comes back starts where the others were then.
+func (u usage) charge(held time.Duration, weight int, level int64) usage {
+	start := max(u.Used, level)
+	return usage{u.Dir, start, start + max(1, max(held, leastCharge).Microseconds()/int64(weight))}
 }
 
 // tick takes the release of the contender seq, whose flow has used that much, into
@@ -88,6 +105,7 @@ type account struct {
 	mu    sync.Mutex
 	usage usage
 	ours  bool
+	came  *queue.Outlook // what it saw when it came to the gate's end; nil: it had no gate to pass
 }
 
 // account returns that of the lock's flow, which was not read yet; nil where the time
@@ -120,17 +138,24 @@ func (a *account) read(ctx context.Context, life *session.Life) error {
 }
 
 // ahead reports whether the flow is ahead of the others.
-func (a *account) ahead(c queue.Clock) bool {
+func (a *account) ahead(o queue.Outlook) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.usage.Start > c.Level
+	if a.came == nil {
+		a.came = &o
+	}
+	return a.usage.in(o.Dir).Start > o.Clock.Level
 }
 
 // settle is called at the release.
 func (a *account) settle(held time.Duration, t queue.Turn) (queue.Clock, []any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	u := a.usage.charge(held, a.weight, t.Clock)
+	level := t.Clock.Level
+	if a.came != nil && a.came.Dir == t.Dir {
+		level = a.came.Clock.Level
+	}
+	u := a.usage.in(t.Dir).charge(held, a.weight, level)
 	c := tick(t.Clock, t.Seq, t.Last, u.Used)
 	if !a.ours { // removed, or somebody else's data: nobody would read it
 		return c, nil

@@ -16,9 +16,10 @@
 // else wait behind all of them. With the option [Flow] the contenders of a tenant
 // are a flow. Each flow has a queue of its own, and only the first of it, as many as
 // the flow's weight, may wait in the lock's queue at a time; the holder does not
-// count, so that the next of a flow is in line already when it releases. So the
-// lock goes round the flows that want it, in proportion to their weights, as in
-// weighted round-robin and weighted fair queueing of packets, without a scheduler.
+// count, so that the next of a flow is in line already when it releases, if that is
+// more than a round trip after the grant. So the lock goes round the flows that want
+// it, in proportion to their weights, as in weighted round-robin and weighted fair
+// queueing of packets, without a scheduler.
 //
 //   - Within a flow, grants are in order of arrival. Tokens rise over all flows.
 //   - The first of its flow, once it stands in the lock's queue, sees at most as many
@@ -54,9 +55,10 @@
 // it lets all pass that are in line, and looks again.
 //
 //   - Guarantee: of flows that want the lock all the time, none that has used more than
-//     another, by weight, gets further ahead of it than by two of its own longest
-//     holdings for each unit of weight. So over many grants the times of holding are
-//     as the weights.
+//     another, by weight, gets further ahead of it than by three of its own longest
+//     holdings (the one after which it is ahead, and those of the two that had passed
+//     its gate by then) and two of the other's. So over many grants the times of
+//     holding are as the weights.
 //   - Worst case: a flow that held for a time t sits out until each other flow that
 //     stands in line without a pause has used t by its weight too. As a grant counts
 //     as a millisecond at least, that ends. It ends at once when nobody is in line: the
