@@ -17,7 +17,7 @@
 // are a flow. Each flow has a queue of its own, and only the first of it, as many as
 // the flow's weight, may wait in the lock's queue at a time; the holder does not
 // count, so that the next of a flow is in line already when it releases, if that is
-// more than a round trip after the grant. So the lock goes round the flows that want
+// more than two round trips after the grant. So the lock goes round the flows that want
 // it, in proportion to their weights, as in weighted round-robin and weighted fair
 // queueing of packets, without a scheduler.
 //
