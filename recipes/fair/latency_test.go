@@ -17,6 +17,13 @@ import (
 // far returns locks of as many sessions, whose server is going to be a round trip of
 // that length away.
 func far(t *testing.T, n int, roundTrip time.Duration, opts func(i int) []recipes.Option) []*fair.Lock {
+	locks, srv := near(t, n, opts)
+	srv.Delay(roundTrip)
+	t.Cleanup(func() { srv.Delay(0) })
+	return locks
+}
+
+func near(t *testing.T, n int, opts func(i int) []recipes.Option) ([]*fair.Lock, *zktest.Server) {
 	srv := zktest.Start(t, zktest.InMemory(), zktest.AllowOpenSessions())
 	var locks []*fair.Lock
 	for i := range n {
@@ -31,9 +38,7 @@ func far(t *testing.T, n int, roundTrip time.Duration, opts func(i int) []recipe
 		}
 		locks = append(locks, l)
 	}
-	srv.Delay(roundTrip)
-	t.Cleanup(func() { srv.Delay(0) })
-	return locks
+	return locks, srv
 }
 
 // handOver returns how long the lock takes from one contender to the next, in a line
@@ -147,5 +152,55 @@ func TestHoldTimeIsSharedWhereTheServerIsFar(t *testing.T) {
 			}
 		}
 		t.Log(held)
+	})
+}
+
+// The lock's node, with the record of all, is removed before those of the flows, when
+// nobody has used them for a while. What a flow had used until then is no debt.
+func TestAccountsOfAnEarlierDirectoryDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks, srv := near(t, 2, func(i int) []recipes.Option {
+			return []recipes.Option{fair.Flow(fmt.Sprint(i), 1), fair.ByHoldTime()}
+		})
+		old, young := locks[0], locks[1]
+		for range 2 {
+			g, err := old.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			g.Release(t.Context())
+		}
+		if err := srv.DeleteAll("/lock"); err != nil {
+			t.Fatal(err)
+		}
+		var grants int // guarded by the lock
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					g, err := young.Lock(ctx)
+					if err != nil {
+						return
+					}
+					time.Sleep(time.Second)
+					grants++
+					g.Release(context.Background())
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		before := grants
+		g, err := old.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := grants - before; waited > 3 {
+			t.Errorf("waited for %d grants of a flow that began anew, too", waited)
+		}
+		stop()
+		g.Release(context.Background())
+		wg.Wait()
 	})
 }
