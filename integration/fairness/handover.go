@@ -27,7 +27,7 @@ func handOvers(ctx context.Context, s *site, r *report, sc scale) error {
 			if lines[i], err = newLine(s, open, n, k.kind, k.flows); err != nil {
 				return err
 			}
-			if _, err := lines[i].drain(ctx, 0, nil); err != nil { // each learns where it is
+			if err := lines[i].warm(ctx); err != nil {
 				return err
 			}
 		}

@@ -21,6 +21,7 @@ type line struct {
 	path    string
 	flows   []string
 	acquire []func(context.Context) (*recipes.Grant, error) // of each requester
+	shared  []func(context.Context) (*recipes.Grant, error) // what they use
 	opener  func(context.Context) (*recipes.Grant, error)
 }
 
@@ -33,7 +34,8 @@ func newLine(s *site, sessions []*session.Session, n int, kind string, flows int
 	}
 	var err error
 	of := func(i int) (acquire func(context.Context) (*recipes.Grant, error)) {
-		sess := sessions[i%len(sessions)]
+		flow := i % max(1, flows)
+		sess := sessions[(flow+i/max(1, flows))%len(sessions)]
 		var failed error
 		switch kind {
 		case "mutex":
@@ -48,7 +50,7 @@ func newLine(s *site, sessions []*session.Session, n int, kind string, flows int
 			}
 		default:
 			var f *fair.Lock
-			if f, failed = fair.New(sess, l.path, fair.Flow(l.flows[i/len(sessions)%flows], 1)); failed == nil {
+			if f, failed = fair.New(sess, l.path, fair.Flow(l.flows[flow], 1)); failed == nil {
 				acquire = f.Lock
 			}
 		}
@@ -61,6 +63,7 @@ func newLine(s *site, sessions []*session.Session, n int, kind string, flows int
 	for i := range shared {
 		shared[i] = of(i)
 	}
+	l.shared = shared
 	for i := range n {
 		l.acquire = append(l.acquire, shared[i%len(shared)])
 	}
@@ -86,9 +89,24 @@ func (l *line) waiting() (int, error) {
 // give it up.
 type stay struct{ from, to time.Time }
 
+// warm has every lock used once, so that it knows its directory.
+func (l *line) warm(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(l.shared))
+	for i, acquire := range l.shared {
+		wg.Go(func() { errs[i] = recipes.Do(ctx, acquire, func(context.Context, *recipes.Grant) error { return nil }) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
 // drain lets everybody queue up behind a holder, and then the lock go once through
-// all of them. atRelease is called in between.
-func (l *line) drain(ctx context.Context, hold time.Duration, atRelease func()) ([]stay, error) {
+// all of them. seen may be nil: it is called with 0 when they are in line, and with
+// the number of grants before each of those ends.
+func (l *line) drain(ctx context.Context, hold time.Duration, seen func(grants int)) ([]stay, error) {
+	if seen == nil {
+		seen = func(int) {}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	first, err := l.opener(ctx)
@@ -113,6 +131,7 @@ func (l *line) drain(ctx context.Context, hold time.Duration, atRelease func()) 
 			}
 			mu.Lock()
 			stays = append(stays, stay{from, time.Now()})
+			seen(len(stays))
 			mu.Unlock()
 			if err := g.Release(context.WithoutCancel(ctx)); err != nil {
 				cancel(err)
@@ -129,9 +148,7 @@ func (l *line) drain(ctx context.Context, hold time.Duration, atRelease func()) 
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if atRelease != nil {
-		atRelease()
-	}
+	seen(0)
 	if err := first.Release(context.WithoutCancel(ctx)); err != nil {
 		cancel(err)
 	}
