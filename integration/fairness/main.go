@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	r := &report{out: os.Stdout}
 	fmt.Fprintf(r.out, "Servers: %s; the lock is held for %v each time unless it says otherwise.\n", s.name, *hold)
-	err = tables(ctx, s, r, scale{grants: *grants, hold: *hold}, *only)
+	err = tables(ctx, s, r, scale{grants: *grants, hold: *hold, beside: true}, *only)
 	err = errors.Join(err, s.close())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fairness:", err)
@@ -86,6 +86,7 @@ func checkFlags(flags *flag.FlagSet, servers string, inProcess bool, only string
 type scale struct {
 	grants int
 	hold   time.Duration
+	beside bool // show also what it is like without flows, where that takes long
 }
 
 type table struct {
