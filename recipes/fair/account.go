@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,28 +16,29 @@ import (
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
-// How the time of holding is shared. It is start-time fair queueing (Goyal, Vin and
-// Cheng, 1997) with what can be known without a scheduler: a flow's account says
-// where its last holding started and ended on the flow's own scale, which is time
-// divided by weight; and the lock's record says how far the scales of all that are
-// in line have come, as the least of what they had used at the end of the last round.
-// A flow whose last holding started beyond that lets others go first.
+// How the time of holding is shared. It is fair queueing by virtual time (Goyal, Vin
+// and Cheng's start-time fair queueing, 1997) with what can be known without a
+// scheduler: a flow's account says how much it has used, which is time divided by
+// weight; and the lock's record says how far all that are in line have come, as the
+// least of what they had used at the end of the last round. A flow that is beyond
+// that by two turns lets others go first, a turn being as many holdings as its weight.
+// It takes two, since that least is a round old, and so is what the flow itself has
+// done since.
 //
-// A flow starts at that least, or where it ended, whichever is more: so it has no
-// credit for having been away. What counts is the least as it was when the contender
-// passed the gate. Later, it may be that of a round which the flow was not in, though
-// it was never away: its next contender is on the way to the line when a round begins.
-//
-// That least is found by passing it along: each release takes the smaller of it and
+// The least is found by passing it along: each release takes the smaller of it and
 // its own, and the release of the contender that was last in line when the round
-// began closes the round. Flows that sit out don't take part, and are beyond it
-// anyway.
+// began closes the round. The one that closes a round belongs to the next one, too:
+// so a round has all who stood in line at one moment, the holder included. Flows that
+// sit out don't take part, and are beyond it anyway.
 
-// usage is a flow's account, in microseconds per unit of weight. It is text in the
-// flow's node: "lockkeeper flow dir=3201 start=1200 used=1450". The numbers count only
-// beside the record of the directory with this czxid: in one made anew, all begin
-// anew.
-type usage struct{ Dir, Start, Used int64 }
+// usage is a flow's account, in microseconds. It is text in the flow's node:
+// "lockkeeper flow used=1450 turn=250 dir=3201". It counts only beside the record of
+// the directory with that czxid: in one made anew, all begin anew.
+type usage struct {
+	Used int64 // per unit of weight
+	Turn int64 // a long holding, which is a turn per unit of weight; it fades
+	Dir  int64
+}
 
 // parseUsage reads it. ours is false for data that somebody else put there.
 func parseUsage(data []byte) (u usage, ours bool) {
@@ -52,19 +54,19 @@ func parseUsage(data []byte) (u usage, ours bool) {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
 		case err != nil || n < 0:
-		case key == "dir":
-			u.Dir = n
-		case key == "start":
-			u.Start = n
 		case key == "used":
 			u.Used = n
+		case key == "turn":
+			u.Turn = n
+		case key == "dir":
+			u.Dir = n
 		}
 	}
 	return u, true
 }
 
 func (u usage) encode() []byte {
-	return fmt.Appendf(nil, "lockkeeper flow dir=%d start=%d used=%d", u.Dir, u.Start, u.Used)
+	return fmt.Appendf(nil, "lockkeeper flow used=%d turn=%d dir=%d", u.Used, u.Turn, u.Dir)
 }
 
 // in returns what u says beside the record of a directory.
@@ -79,33 +81,53 @@ func (u usage) in(dir int64) usage {
 // from hand to hand, and rounds of very short holdings must add up.
 const leastCharge = time.Millisecond
 
-// charge adds a holding. A flow that comes back starts where the others were then.
-func (u usage) charge(held time.Duration, weight int, level int64) usage {
-	start := max(u.Used, level)
-	return usage{u.Dir, start, start + max(1, max(held, leastCharge).Microseconds()/int64(weight))}
+// charge adds a holding. A flow that comes back starts where the others are.
+func (u usage) charge(held time.Duration, weight int, c queue.Clock) usage {
+	cost := max(held, leastCharge).Microseconds()
+	return usage{
+		Used: max(u.Used, c.Level) + max(1, cost/int64(weight)),
+		Turn: max(cost, u.Turn-u.Turn/8),
+		Dir:  u.Dir,
+	}
 }
+
+// ahead reports whether the flow is to sit out.
+func (u usage) ahead(c queue.Clock) bool { return u.Used-2*u.Turn > c.Level }
 
 // tick takes the release of the contender seq, whose flow has used that much, into
 // the clock; last is the last contender in line.
-func tick(c queue.Clock, seq, last, used int64) queue.Clock {
-	if c.Low == 0 || used < c.Low {
-		c.Low = used
+func tick(c queue.Clock, seq, last, used, flow int64) queue.Clock {
+	if c.Low == 0 { // the first one of all
+		return queue.Clock{Level: c.Level, Low: used, Only: flow, Round: last}
 	}
-	if seq >= c.Round {
-		c = queue.Clock{Level: max(c.Level, c.Low), Round: last}
+	if c.Only != flow {
+		c.Low, c.Only = min(c.Low, used), 0
 	}
-	return c
+	if seq < c.Round {
+		return c
+	}
+	if c.Only != 0 {
+		c.Low = used // it has the lock for itself: the least is what it has used by now
+	}
+	return queue.Clock{Level: max(c.Level, c.Low), Low: used, Round: last, Only: flow}
+}
+
+// flowNumber stands for a flow in the clock.
+func flowNumber(name string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return int64(h.Sum64()>>1 | 1)
 }
 
 // An account is what one contender knows of its flow's usage.
 type account struct {
 	path   string // the flow's node
+	flow   int64
 	weight int
 
 	mu    sync.Mutex
 	usage usage
 	ours  bool
-	came  *queue.Outlook // what it saw when it came to the gate's end; nil: it had no gate to pass
 }
 
 // account returns that of the lock's flow, which was not read yet; nil where the time
@@ -114,7 +136,7 @@ func (l *Lock) account() *account {
 	if !l.p.holdTime {
 		return nil
 	}
-	return &account{path: l.gate.root, weight: l.p.Weight}
+	return &account{path: l.gate.root, flow: flowNumber(l.p.Name), weight: l.p.Weight}
 }
 
 // bid returns b with what a contender has to do for its flow's account.
@@ -141,22 +163,15 @@ func (a *account) read(ctx context.Context, life *session.Life) error {
 func (a *account) ahead(o queue.Outlook) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.came == nil {
-		a.came = &o
-	}
-	return a.usage.in(o.Dir).Start > o.Clock.Level
+	return a.usage.in(o.Dir).ahead(o.Clock)
 }
 
 // settle is called at the release.
 func (a *account) settle(held time.Duration, t queue.Turn) (queue.Clock, []any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	level := t.Clock.Level
-	if a.came != nil && a.came.Dir == t.Dir {
-		level = a.came.Clock.Level
-	}
-	u := a.usage.in(t.Dir).charge(held, a.weight, level)
-	c := tick(t.Clock, t.Seq, t.Last, u.Used)
+	u := a.usage.in(t.Dir).charge(held, a.weight, t.Clock)
+	c := tick(t.Clock, t.Seq, t.Last, u.Used, a.flow)
 	if !a.ours { // removed, or somebody else's data: nobody would read it
 		return c, nil
 	}

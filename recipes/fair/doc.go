@@ -16,32 +16,37 @@
 // else wait behind all of them. With the option [Flow] the contenders of a tenant
 // are a flow. Each flow has a queue of its own, and only the first of it, as many as
 // the flow's weight, may wait in the lock's queue at a time; the holder does not
-// count, so that the next of a flow is in line already when it releases, if that is
-// more than two round trips after the grant. So the lock goes round the flows that want
-// it, in proportion to their weights, as in weighted round-robin and weighted fair
-// queueing of packets, without a scheduler.
+// count, so that the next of a flow is in line already when it releases. So the
+// lock goes round the flows that want it, in proportion to their weights, as in
+// weighted round-robin and weighted fair queueing of packets, without a scheduler.
 //
 //   - Within a flow, grants are in order of arrival. Tokens rise over all flows.
 //   - The first of its flow, once it stands in the lock's queue, sees at most as many
 //     grants before its own as the weights of the other flows add up to, plus the
 //     one that is held when it comes. It stands there two round trips after it
-//     joined, or one after the one before it in its flow has been granted.
+//     joined. One that waits before the gate of its flow stands there a round trip
+//     after a place has become free, and the next one three round trips after that:
+//     so a flow keeps its places filled where the lock is held for about two round
+//     trips or more, and hands it over as fast as a plain queue then.
 //   - A flow that nobody is in has no credit and no debt: it neither gains by having
 //     been away nor pays for what it had.
 //   - Flows come and go by themselves. Their nodes are containers below PATH.flows,
 //     beside the lock's own node, which ZooKeeper removes when they are not used.
 //   - Where clients give one flow different weights, the newest request's counts for
-//     it from then on. Proportions are what matters: prefer small numbers, since a
-//     request reads as many names as the weight of its flow.
+//     it from then on, also for those who wait already. Proportions are what matters:
+//     prefer small numbers, since a request reads as many names as the weight of its
+//     flow.
 //   - A contender that dies, in whichever queue, is out of the way when its session
 //     has ended.
 //   - Contenders without a flow, those of a Mutex and of other libraries stand in the
 //     lock's queue at once, as many as there are. So give every client a flow where
 //     shares matter.
 //
-// What it costs: an uncontended lock and release is 7 requests, and 3 round trips
-// to the grant; one without a flow is 3 requests and 2 round trips. Requests and
-// bytes of a hand-over don't depend on how many wait, nor on the number of flows.
+// What it costs: an uncontended lock and release is 9 requests, and 3 round trips to
+// the grant; one without a flow is 3 requests and one round trip. A hand-over between
+// flows under load, with all that its contenders ask for on their way, is 12 or 13
+// requests and three watch events; requests and bytes don't depend on how many wait,
+// nor on the number of flows.
 //
 // # Shares of time
 //
@@ -49,29 +54,29 @@
 // the weights, but the time for which the lock is held, after the example of
 // scheduler-cooperative locks (Patel et al., EuroSys 2020). At each release the time
 // of holding, divided by the flow's weight, is added to what the flow has used; a
-// grant counts as a millisecond at least. The lock's node says what every flow in
-// line had used at the end of the last round, a round being one pass through the
-// lock's queue. A flow that was ahead of that already before it held last sits out:
-// it lets all pass that are in line, and looks again.
+// grant counts as a millisecond at least. The time counts from the turn on, also where
+// nobody waits for a ticket. The lock's node says what every flow in line had used at
+// the end of the last round, a round being one pass through the lock's queue. A flow
+// that is ahead of that by two turns, a turn being as many of its holdings as its
+// weight, sits out: it lets all pass that are in line, and looks again.
 //
-//   - Guarantee: of flows that want the lock all the time, none that has used more than
-//     another, by weight, gets further ahead of it than by three of its own longest
-//     holdings (the one after which it is ahead, and those of the two that had passed
-//     its gate by then) and two of the other's. So over many grants the times of
-//     holding are as the weights.
+//   - Guarantee: of flows that keep their places in line filled, none that has used
+//     more than another, by weight, is ahead of it by more than four of its own turns.
+//     So over many grants the times of holding are as the weights.
 //   - Worst case: a flow that held for a time t sits out until each other flow that
 //     stands in line without a pause has used t by its weight too. As a grant counts
-//     as a millisecond at least, that ends. It ends at once when nobody is in line: the
-//     lock is never idle because somebody sits out.
+//     as a millisecond at least, that ends. It ends at once when nobody is in line, and
+//     is then two round trips away from the lock. A flow that is alone never sits out.
 //   - Holding while nobody else was in line is no debt: the round is then one's own.
 //   - A flow that comes back begins where the others are, unless it is ahead of them;
 //     what it had used is forgotten when its nodes are removed, some time after it was
 //     last there.
 //   - Only flows with a contender in line count as wanting the lock. One with a single
 //     request at a time is away from its release to its next request.
-//   - A holding that ends by the loss of its session is not counted. Clients of one
-//     flow should agree on the option: those without it neither sit out nor report.
-//   - It costs two more requests a grant. Flows that sit out watch the last in line,
-//     each of them: a release wakes one waiter, and at most once a round each flow
-//     that sits out.
+//   - A holding that ends by the loss of its session, or with its Close, is not counted.
+//     Clients of one flow should agree on the option: those without it neither sit out
+//     nor report.
+//   - It costs three more requests a grant, and two more round trips to one that is not
+//     contended. Flows that sit out watch the last in line, each of them: a release
+//     wakes one waiter, and at most once a round each flow that sits out.
 package fair

@@ -55,7 +55,13 @@ func (g *gate) busy(ctx context.Context) (bool, error) {
 // enter takes a place before the gate. The newest request's weight counts. Whoever
 // waits for room is told of a change by a node that comes and goes in the line.
 func (g *gate) enter(ctx context.Context, life *session.Life, b queue.Bid) (*queue.Place, error) {
-	b.Beside = g.watchLine
+	b.Beside = func(ctx context.Context, life *session.Life) error {
+		_, err := life.WatchChildren(ctx, g.line) // for waitRoom, which need not ask then
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	}
 	at, err := g.q.Enter(ctx, life, b)
 	if err != nil {
 		return nil, err
@@ -69,16 +75,6 @@ func (g *gate) enter(ctx context.Context, life *session.Life, b queue.Bid) (*que
 		}
 	}
 	return at, nil
-}
-
-// watchLine has the watch of the line set while it is read whose turn it is: waitRoom
-// finds it there, unless the line has changed meanwhile.
-func (g *gate) watchLine(ctx context.Context, life *session.Life) error {
-	_, err := life.WatchChildren(ctx, g.line)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
 }
 
 // weight is the flow's, as far as one before the gate knows.
@@ -179,7 +175,7 @@ func (g *gate) sitOut(ctx context.Context, life *session.Life, at *queue.Place, 
 		if err != nil {
 			return err
 		}
-		if !acc.ahead(o) || o.Len == 0 {
+		if o.Len == 0 || !acc.ahead(o) {
 			return nil
 		}
 		w, err := g.l.main.WatchLast(ctx, life, o)

@@ -122,6 +122,7 @@ func TestHoldTimeIsSharedWhereTheServerIsFar(t *testing.T) {
 			wg    sync.WaitGroup
 		)
 		ctx, enough := context.WithCancel(t.Context())
+		defer enough()
 		for i, l := range locks {
 			for range requesters {
 				wg.Go(func() {
@@ -152,8 +153,8 @@ func TestHoldTimeIsSharedWhereTheServerIsFar(t *testing.T) {
 		wg.Wait()
 		for i := range held {
 			for k := range held {
-				if ahead := held[i] - held[k]; ahead > 3*hold(i)+2*hold(k) {
-					t.Errorf("flow %d held for %v and flow %d for %v: ahead by more than three of its own holdings and two of the other's", i, held[i], k, held[k])
+				if ahead := held[i] - held[k]; ahead > 4*hold(i) {
+					t.Errorf("flow %d held for %v and flow %d for %v: ahead by more than four of its holdings", i, held[i], k, held[k])
 				}
 			}
 		}
@@ -169,12 +170,12 @@ func TestAccountsOfAnEarlierDirectoryDoNotCount(t *testing.T) {
 			return []recipes.Option{fair.Flow(fmt.Sprint(i), 1), fair.ByHoldTime()}
 		})
 		old, young := locks[0], locks[1]
-		for range 2 {
+		for range 8 {
 			g, err := old.Lock(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(10 * time.Second)
+			time.Sleep(3 * time.Second)
 			g.Release(t.Context())
 		}
 		if err := srv.DeleteAll("/lock"); err != nil {

@@ -3,6 +3,7 @@ package fair
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,6 +21,7 @@ type marker struct {
 	checks []any
 	made   chan struct{} // closed when it is made, or can't be
 	err    error         // read after made
+	once   sync.Once
 	gone   chan struct{} // closed when it is gone, after remove
 }
 
@@ -76,15 +78,16 @@ func refused(res []zk.MultiResponse, i int) bool {
 }
 
 // remove takes it away, in the background, until that is certain. There may be none.
-// It is called once.
 func (m *marker) remove() {
 	if m == nil {
 		return
 	}
-	go func() { // ends with the answer or the life
-		<-m.made
-		m.life.Remove(m.path, nil, func(error) { close(m.gone) })
-	}()
+	m.once.Do(func() {
+		go func() { // ends with the answer or the life
+			<-m.made
+			m.life.Remove(m.path, nil, func(error) { close(m.gone) })
+		}()
+	})
 }
 
 // waitGone waits until a marker is gone that is to be removed.

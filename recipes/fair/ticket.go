@@ -111,12 +111,12 @@ func (t *Ticket) advance() {
 	if err == nil {
 		held, err = main.Hold(t.ctx, t.lost)
 	}
-	t.m.remove() // who has the lock does not wait in line any more
 	if err != nil {
 		t.abandon(main, err)
 		t.fail(err)
 		return
 	}
+	t.m.remove() // who has the lock does not wait in line any more
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held = held
@@ -159,9 +159,11 @@ func (t *Ticket) forgo() {
 	t.leaving.Do(func() { t.held.Leave(t.vanished) })
 }
 
-// vanished is called when the place is gone; the marker may take a moment longer.
+// vanished is called when the place is gone; then its marker goes, so that never more
+// of the flow are in line than there are markers.
 func (t *Ticket) vanished() {
 	m := t.m
+	m.remove()
 	go func() { // ends with the answer or the life
 		m.waitGone()
 		close(t.gone)

@@ -25,8 +25,7 @@ type Bid struct {
 	// What follows may be nil. AtRelease is called when the lock is released after
 	// it was held for a time; it returns what becomes of the record's clock, and
 	// operations that go with the release where the server does not refuse them.
-	// Beside reads what else is wanted, such as what AtRelease goes by, after whoever
-	// held before has gone.
+	// Beside reads what AtRelease wants to know, after whoever held before has gone.
 	// Noticed is called, from the goroutine that waits, when something has happened
 	// to one ahead.
 	AtRelease func(held time.Duration, t Turn) (Clock, []any)

@@ -41,6 +41,7 @@ type record struct {
 type Clock struct {
 	Level int64 // what every contender in line had used at the end of the last round
 	Low   int64 // the least that one of this round has used; 0: none has released
+	Only  int64 // the number of the flow that all of them are of; 0: there are several
 	Round int64 // sequence number of the last contender of this round
 }
 
@@ -93,6 +94,8 @@ func parseRecord(data []byte) (r record, ours bool) {
 			r.Clock.Level = n
 		case "low":
 			r.Clock.Low = n
+		case "only":
+			r.Clock.Only = n
 		case "round":
 			r.Clock.Round = n
 		case "leader":
@@ -150,7 +153,7 @@ func (r record) encode() []byte {
 		fmt.Fprintf(&b, " since=%d", r.Since)
 	}
 	if c := r.Clock; c != (Clock{}) {
-		fmt.Fprintf(&b, " level=%d low=%d round=%d", c.Level, c.Low, c.Round)
+		fmt.Fprintf(&b, " level=%d low=%d only=%d round=%d", c.Level, c.Low, c.Only, c.Round)
 	}
 	return []byte(b.String())
 }
