@@ -25,7 +25,7 @@ func TestOrderOfArrival(t *testing.T) {
 		opts []recipes.Option
 	}{{"plain", nil}, {"flow", []recipes.Option{fair.Flow("a", 3)}}} {
 		t.Run(flow.name, func(t *testing.T) {
-			seeds(t, 8, func(t *testing.T, seed uint64) {
+			seeds(t, 5, func(t *testing.T, seed uint64) {
 				run(t, func(e env) { arriveAndDie(e, seed, flow.opts) }, zktest.AllowOpenSessions())
 			})
 		})

@@ -26,7 +26,7 @@ import (
 func TestFlows(t *testing.T) {
 	for _, calm := range []bool{true, false} {
 		t.Run(fmt.Sprintf("calm=%v", calm), func(t *testing.T) {
-			seeds(t, 20, func(t *testing.T, seed uint64) {
+			seeds(t, 12, func(t *testing.T, seed uint64) {
 				run(t, func(e env) { contend(e, seed, calm) }, zktest.AllowOpenSessions(), zktest.ReapInterval(time.Second))
 			})
 		})

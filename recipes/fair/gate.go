@@ -94,8 +94,10 @@ func (g *gate) pass(ctx context.Context, life *session.Life, at *queue.Place, ac
 	if err := at.Turn(ctx); err != nil {
 		return nil, nil, err
 	}
+	fresh := false // the weight was read again just now: it must not change for ever
 	for {
-		if err := g.waitRoom(ctx, life, at); err != nil {
+		waited, err := g.waitRoom(ctx, life, at)
+		if err != nil {
 			return nil, nil, err
 		}
 		if acc != nil {
@@ -103,7 +105,7 @@ func (g *gate) pass(ctx context.Context, life *session.Life, at *queue.Place, ac
 				return nil, nil, err
 			}
 		}
-		m := g.mark(life, at)
+		m := g.mark(life, at, fresh && !waited)
 		main, err := g.l.main.Enter(context.WithoutCancel(ctx), life, b)
 		if <-m.made; err == nil {
 			err = m.err
@@ -128,37 +130,40 @@ func (g *gate) pass(ctx context.Context, life *session.Life, at *queue.Place, ac
 		if err := at.Look(ctx); err != nil {
 			return nil, nil, err
 		}
+		fresh = true
 	}
 }
 
-// waitRoom waits until fewer of the flow are in line than its weight. Nobody but its
-// caller, who is the first before the gate, adds to them.
-func (g *gate) waitRoom(ctx context.Context, life *session.Life, at *queue.Place) error {
+// waitRoom waits until fewer of the flow are in line than its weight, and reports
+// whether it had to. Nobody but its caller, who is the first before the gate, adds to
+// them.
+func (g *gate) waitRoom(ctx context.Context, life *session.Life, at *queue.Place) (waited bool, err error) {
 	for {
 		w, err := life.WatchChildren(ctx, g.line)
 		if errors.Is(err, zk.ErrNoNode) {
-			return nil
+			return waited, nil
 		}
 		if err != nil {
-			return err
+			return waited, err
 		}
 		n := g.q.Count(w.Names)
 		if n < g.weight(at) {
-			return nil
+			return waited, nil
 		}
+		waited = true
 		heard, err := await(ctx, life, at, w)
 		if err != nil {
-			return err
+			return waited, err
 		}
 		if !heard { // what the watch has seen may be old
 			names, _, err := life.Children(ctx, g.line)
 			if err != nil && !errors.Is(err, zk.ErrNoNode) {
-				return err
+				return waited, err
 			}
 			n = g.q.Count(names) + 1
 		}
 		if n-1 < g.weight(at) {
-			return nil // one of them has gone
+			return waited, nil // one of them has gone
 		}
 	}
 }

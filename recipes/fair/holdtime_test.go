@@ -265,3 +265,27 @@ func TestClientsWithoutTheOption(t *testing.T) {
 		}
 	})
 }
+
+// The time for which the lock is kept for a ticket counts, whether the ticket is waited
+// for in the end or left.
+func TestTimeOfATicketCounts(t *testing.T) {
+	for _, leaves := range []bool{true, false} {
+		run(t, func(e env) {
+			l := e.lock(fair.Flow("a", 1), fair.ByHoldTime())
+			x := e.joined(l)
+			time.Sleep(3 * time.Second)
+			if leaves {
+				e.leave(x)
+			} else {
+				g := e.Start(x.Wait).Grant(now)
+				time.Sleep(2 * time.Second)
+				e.Release(g)
+			}
+			want := map[bool]string{true: "lockkeeper flow used=3000000 turn=3000000", false: "lockkeeper flow used=5000000 turn=5000000"}[leaves]
+			if data, _ := e.Data(flows + "/a"); string(data) != want {
+				t.Errorf("leaves %v: %q, want %q", leaves, data, want)
+			}
+			e.empty()
+		})
+	}
+}

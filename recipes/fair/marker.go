@@ -13,8 +13,9 @@ import (
 
 // A marker is the node that stands in a flow's line for one contender in the lock's
 // queue. It has the unique name of the contender's place before the gate. Only who
-// stands there can make one, and only while the flow's weight is as it knows it: so
-// nobody but the first before the gate adds to the line, whatever was sent late.
+// stands there can make one: so nobody but the first before the gate adds to the line,
+// whatever was sent late. And it does so only while the flow's weight is as it knows
+// it, or was a moment ago.
 type marker struct {
 	life   *session.Life
 	path   string
@@ -27,8 +28,13 @@ type marker struct {
 
 // mark begins to make a marker. That goes on whatever becomes of the contender, since
 // what was sent can't be taken back: remove waits for it.
-func (g *gate) mark(life *session.Life, at *queue.Place) *marker {
-	m := &marker{life: life, path: g.line + "/" + at.Name(), checks: at.Checks(), made: make(chan struct{}), gone: make(chan struct{})}
+// With anyWeight it is made whatever has become of the flow's weight.
+func (g *gate) mark(life *session.Life, at *queue.Place, anyWeight bool) *marker {
+	checks := at.Checks()
+	if anyWeight {
+		checks = checks[:1]
+	}
+	m := &marker{life: life, path: g.line + "/" + at.Name(), checks: checks, made: make(chan struct{}), gone: make(chan struct{})}
 	go func() { // ends with the answer or the life
 		defer close(m.made)
 		m.err = m.make(g.line)
@@ -54,7 +60,7 @@ func (m *marker) make(line string) error {
 		case errors.Is(err, session.ErrOutcomeUnknown) && m.life.Err() == nil:
 		case refused(res, 0):
 			return queue.ErrPlaceLost
-		case refused(res, 1):
+		case refused(res, 1) && len(m.checks) == 2:
 			return errOutdated
 		case errors.Is(err, zk.ErrNoNode) && tries < markTries:
 			if err := m.life.EnsureContainer(ctx, line, nil); err != nil {

@@ -203,7 +203,7 @@ func (t *Ticket) notice() {
 // doesn't queue again, Lock does.
 //
 // Further errors, inside a *recipes.Error: context.Cause(ctx); recipes.ErrDeadlock (ctx
-// comes from a live grant of this lock), ErrConflict, ErrPermission.
+// comes from a live grant of this lock), ErrConflict, ErrPermission, ErrExhausted.
 func (t *Ticket) Wait(ctx context.Context) (*recipes.Grant, error) {
 	if ctx.Err() != nil {
 		return nil, t.l.fail("wait", context.Cause(ctx))

@@ -268,7 +268,7 @@ func TestLeaveAfterTheGrantDoesNothing(t *testing.T) {
 // Leave races with the turn and with Wait: either there is a grant or the place is
 // gone, and the next gets the lock.
 func TestLeaveRacesWithTheTurn(t *testing.T) {
-	seeds(t, 40, func(t *testing.T, seed uint64) {
+	seeds(t, 20, func(t *testing.T, seed uint64) {
 		for name, opts := range kinds {
 			run(t, func(e env) {
 				l := e.lock(opts...)
@@ -279,7 +279,7 @@ func TestLeaveRacesWithTheTurn(t *testing.T) {
 				e.Delay(5 * time.Millisecond)
 				waiting := e.Start(x.Wait)
 				go g.Release(e.T.Context())
-				time.Sleep(time.Duration(seed) * time.Millisecond / 2)
+				time.Sleep(time.Duration(seed) * time.Millisecond)
 				e.leave(x)
 				if g, err := waiting.Result(); g != nil {
 					e.Release(g)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/fair"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/locktest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -246,4 +247,57 @@ func TestBusyFlowIsAsFastAsAPlainQueue(t *testing.T) {
 		}
 	}
 	t.Log(took)
+}
+
+// Clients that disagree for ever, faster than a contender passes the gate, don't stop it.
+func TestWeightThatNeverStopsChanging(t *testing.T) {
+	run(t, func(e env) {
+		g := e.Lock(e.lock())
+		locks := []*fair.Lock{e.lock(fair.Flow("a", 3)), e.lock(fair.Flow("a", 4))}
+		e.leave(e.join(locks[0])) // the directories are there
+		time.Sleep(time.Second)
+		e.Delay(4 * time.Millisecond)
+		tickets := make(chan *fair.Ticket, 1000)
+		for i := range 200 {
+			go func() { tickets <- e.join(locks[i%2]) }()
+			time.Sleep(time.Millisecond)
+			if i == 150 {
+				if n := len(view(e, inLine)); n < 4 {
+					t.Errorf("in line: %d, want the holder and three at least", n)
+				}
+			}
+		}
+		e.Delay(0)
+		for range 200 {
+			e.leave(<-tickets)
+		}
+		e.Release(g)
+		e.empty()
+	})
+}
+
+// The counter of a queue is nearly used up: it is renewed when nobody is in it, in the
+// lock's queue and before the gate, and until then newcomers are told so.
+func TestCounterIsNearlyUsedUp(t *testing.T) {
+	const end = 1<<31 - 1<<20
+	for _, path := range []string{locktest.Path, flows + "/a/queue"} {
+		run(t, func(e env) {
+			l := e.lock(fair.Flow("a", 1))
+			e.Release(e.Lock(l))
+			time.Sleep(time.Second)
+			e.SetSequence(path, end)
+			e.Release(e.Lock(e.lock(fair.Flow("a", 1))))
+			tickets := []*fair.Ticket{e.joined(l)}
+			if path != locktest.Path {
+				tickets = append(tickets, e.joined(l), e.joined(l)) // and one of them before the gate
+			}
+			e.SetSequence(path, end)
+			e.Start(e.lock(fair.Flow("a", 1)).Lock).Fails(time.Second, recipes.ErrExhausted)
+			for _, x := range tickets {
+				e.Release(e.Start(x.Wait).Grant(time.Second))
+			}
+			e.Release(e.Lock(e.lock(fair.Flow("a", 1))))
+			e.empty()
+		})
+	}
 }
