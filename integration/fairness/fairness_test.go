@@ -49,7 +49,7 @@ func TestShares(t *testing.T) {
 			if byTime {
 				opts = append(opts, fair.ByHoldTime())
 			}
-			turns, err := counted(t.Context(), s, ds, sc.grants, opts...)
+			turns, err := constant(t.Context(), s, ds, sc.grants, opts...)
 			if err != nil {
 				t.Fatal(err)
 			}
