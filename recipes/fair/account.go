@@ -32,10 +32,12 @@ import (
 // sit out don't take part, and are beyond it anyway.
 
 // usage is a flow's account, in microseconds. It is text in the flow's node:
-// "lockkeeper flow used=1450 turn=250".
+// "lockkeeper flow used=1450 turn=250 dir=3201". It counts only beside the record of
+// the directory with that czxid: in one made anew, all begin anew.
 type usage struct {
 	Used int64 // per unit of weight
 	Turn int64 // a long holding, which is a turn per unit of weight; it fades
+	Dir  int64
 }
 
 // parseUsage reads it. ours is false for data that somebody else put there.
@@ -56,13 +58,23 @@ func parseUsage(data []byte) (u usage, ours bool) {
 			u.Used = n
 		case key == "turn":
 			u.Turn = n
+		case key == "dir":
+			u.Dir = n
 		}
 	}
 	return u, true
 }
 
 func (u usage) encode() []byte {
-	return fmt.Appendf(nil, "lockkeeper flow used=%d turn=%d", u.Used, u.Turn)
+	return fmt.Appendf(nil, "lockkeeper flow used=%d turn=%d dir=%d", u.Used, u.Turn, u.Dir)
+}
+
+// in returns what u says beside the record of a directory.
+func (u usage) in(dir int64) usage {
+	if u.Dir == dir {
+		return u
+	}
+	return usage{Dir: dir}
 }
 
 // leastCharge is what a grant counts for at least: a lock is not free while it goes
@@ -75,6 +87,7 @@ func (u usage) charge(held time.Duration, weight int, c queue.Clock) usage {
 	return usage{
 		Used: max(u.Used, c.Level) + max(1, cost/int64(weight)),
 		Turn: max(cost, u.Turn-u.Turn/8),
+		Dir:  u.Dir,
 	}
 }
 
@@ -147,17 +160,17 @@ func (a *account) read(ctx context.Context, life *session.Life) error {
 }
 
 // ahead reports whether the flow is ahead of the others.
-func (a *account) ahead(c queue.Clock) bool {
+func (a *account) ahead(o queue.Outlook) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.usage.ahead(c)
+	return a.usage.in(o.Dir).ahead(o.Clock)
 }
 
 // settle is called at the release.
 func (a *account) settle(held time.Duration, t queue.Turn) (queue.Clock, []any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	u := a.usage.charge(held, a.weight, t.Clock)
+	u := a.usage.in(t.Dir).charge(held, a.weight, t.Clock)
 	c := tick(t.Clock, t.Seq, t.Last, u.Used, a.flow)
 	if !a.ours { // removed, or somebody else's data: nobody would read it
 		return c, nil

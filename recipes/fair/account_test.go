@@ -17,8 +17,8 @@ func TestParseUsage(t *testing.T) {
 	}{
 		{"", usage{}, true},
 		{"lockkeeper flow", usage{}, true},
-		{"lockkeeper flow used=12 turn=34", usage{12, 34}, true},
-		{"lockkeeper flow turn=34 more used=12 x=y", usage{12, 34}, true},
+		{"lockkeeper flow used=12 turn=34", usage{Used: 12, Turn: 34}, true},
+		{"lockkeeper flow turn=34 more used=12 x=y dir=5", usage{12, 34, 5}, true},
 		{"lockkeeper flow used=-1 turn=99999999999999999999", usage{}, true},
 		{"lockkeeper mutex used=12", usage{}, false},
 		{"lockkeeper", usage{}, false},
@@ -30,7 +30,7 @@ func TestParseUsage(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		u := usage{rapid.Int64Min(0).Draw(t, "used"), rapid.Int64Min(0).Draw(t, "turn")}
+		u := usage{rapid.Int64Min(0).Draw(t, "used"), rapid.Int64Min(0).Draw(t, "turn"), rapid.Int64Min(0).Draw(t, "dir")}
 		if got, ours := parseUsage(u.encode()); got != u || !ours {
 			t.Errorf("%+v, %v", got, ours)
 		}
@@ -46,14 +46,14 @@ func TestCharge(t *testing.T) {
 		level  int64
 		want   usage
 	}{
-		{"first", usage{}, time.Second, 1, 0, usage{1e6, 1e6}},
-		{"by weight", usage{}, time.Second, 4, 0, usage{25e4, 1e6}},
-		{"goes on where it was", usage{1e6, 8000}, time.Second, 1, 5e5, usage{2e6, 1e6}},
-		{"comes back where the others are", usage{1e6, 1e6}, time.Second, 1, 3e6, usage{4e6, 1e6}},
-		{"a long one fades", usage{0, 8000}, time.Millisecond, 1, 0, usage{1000, 7000}},
-		{"a millisecond at least", usage{}, time.Nanosecond, 1, 0, usage{1000, 1000}},
-		{"and something for any weight", usage{}, time.Nanosecond, maxWeight, 0, usage{1, 1000}},
-		{"the clock went back", usage{10, 0}, -time.Hour, 1, 0, usage{1010, 1000}},
+		{"first", usage{}, time.Second, 1, 0, usage{Used: 1e6, Turn: 1e6}},
+		{"by weight", usage{}, time.Second, 4, 0, usage{Used: 25e4, Turn: 1e6}},
+		{"goes on where it was", usage{Used: 1e6, Turn: 8000}, time.Second, 1, 5e5, usage{Used: 2e6, Turn: 1e6}},
+		{"comes back where the others are", usage{Used: 1e6, Turn: 1e6}, time.Second, 1, 3e6, usage{Used: 4e6, Turn: 1e6}},
+		{"a long one fades", usage{Used: 0, Turn: 8000}, time.Millisecond, 1, 0, usage{Used: 1000, Turn: 7000}},
+		{"a millisecond at least", usage{}, time.Nanosecond, 1, 0, usage{Used: 1000, Turn: 1000}},
+		{"and something for any weight", usage{}, time.Nanosecond, maxWeight, 0, usage{Used: 1, Turn: 1000}},
+		{"the clock went back", usage{Used: 10, Turn: 0}, -time.Hour, 1, 0, usage{Used: 1010, Turn: 1000}},
 	} {
 		if got := c.u.charge(c.held, c.weight, queue.Clock{Level: c.level}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

@@ -180,7 +180,7 @@ func (g *gate) sitOut(ctx context.Context, life *session.Life, at *queue.Place, 
 		if err != nil {
 			return err
 		}
-		if o.Len == 0 || !acc.ahead(o.Clock) {
+		if o.Len == 0 || !acc.ahead(o) {
 			return nil
 		}
 		w, err := g.l.main.WatchLast(ctx, life, o)

@@ -37,6 +37,7 @@ type Bid struct {
 type Turn struct {
 	Seq  int64 // its own sequence number
 	Last int64 // that of the last in line when its turn came, or a later one
+	Dir  int64 // czxid of the directory, for which the numbers and the clock count
 	Clock
 }
 

@@ -126,7 +126,7 @@ func (p *Place) releaseOps(heir int64, held time.Duration) []any {
 	}
 	var more []any
 	if held > 0 && p.bid.AtRelease != nil {
-		r.Clock, more = p.bid.AtRelease(held, Turn{Seq: p.node.Seq, Last: nextSeq(p.written) - 1, Clock: r.Clock})
+		r.Clock, more = p.bid.AtRelease(held, Turn{Seq: p.node.Seq, Last: nextSeq(p.written) - 1, Dir: r.Dir, Clock: r.Clock})
 	}
 	ops := append(more, &zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version})
 	if p.record.Holder >= 0 || p.announcing && p.q.settings.LockDelay > 0 {

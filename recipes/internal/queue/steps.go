@@ -213,6 +213,7 @@ func (q *Queue) Count(names []string) (n int) {
 // An Outlook is what one sees of a queue who has not entered it.
 type Outlook struct {
 	Clock Clock
+	Dir   int64 // czxid of the directory, for which the clock counts
 	Len   int
 	last  string // the node of the last in line, if it is one of ours
 }
@@ -238,6 +239,7 @@ func (q *Queue) Outlook(ctx context.Context, life *session.Life) (Outlook, error
 	alone, _ := q.recipe.alone()
 	return Outlook{
 		Clock: r.Clock,
+		Dir:   stat.Czxid,
 		Len:   n,
 		last:  q.path + "/" + nameAt(prefix(stat.Czxid, alone.Text), nextSeq(stat)-1),
 	}, nil
