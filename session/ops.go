@@ -128,18 +128,23 @@ func (l *Life) cut(path string) string {
 	return cmp.Or(strings.TrimPrefix(path, l.s.cfg.Chroot), "/")
 }
 
+// ensureTries bounds how often the node above may vanish between our making it and
+// our use of it: an empty container is removed by the server.
+const ensureTries = 16
+
 // EnsureContainer makes a container node with data, and the nodes above it, if it
 // is not there; what is there stays as it is. Servers that know no containers get
 // persistent nodes.
 func (l *Life) EnsureContainer(ctx context.Context, path string, data []byte) error {
-	err := l.createContainer(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
+	for tries := 1; ; tries++ {
+		err := l.createContainer(ctx, path, data)
+		if !errors.Is(err, zk.ErrNoNode) || parentOf(path) == "/" || tries == ensureTries {
+			return err
+		}
 		if err := l.EnsureContainer(ctx, parentOf(path), nil); err != nil {
 			return err
 		}
-		err = l.createContainer(ctx, path, data)
 	}
-	return err
 }
 
 func (l *Life) createContainer(ctx context.Context, path string, data []byte) error {
