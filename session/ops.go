@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // Get reads a node. A missing one is an [Error] with reason zk.ErrNoNode.
@@ -82,6 +84,9 @@ func (l *Life) commit(c *zk.Conn, ops ...any) ([]zk.MultiResponse, error) {
 func (l *Life) committed(sent time.Time) {
 	l.mu.Lock()
 	l.win.committed(sent)
+	if fault.Is(fault.CountFromReply) {
+		l.win.until = l.win.end(time.Now(), l.win.timeout)
+	}
 	l.mu.Unlock()
 }
 

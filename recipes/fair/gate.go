@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
+
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -97,6 +99,9 @@ func (g *gate) pass(ctx context.Context, life *session.Life, at *queue.Place, ac
 // waitRoom waits until fewer of the flow are in line than its weight. Nobody but its
 // caller, who is the first before the gate, adds to them.
 func (g *gate) waitRoom(ctx context.Context, life *session.Life, at *queue.Place) error {
+	if fault.Is(fault.NoRoomNeeded) {
+		return nil
+	}
 	for {
 		w, err := life.WatchChildren(ctx, g.line)
 		if errors.Is(err, zk.ErrNoNode) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -224,6 +225,9 @@ func (p *Place) prove(ctx context.Context) error {
 	stat, err := p.life.Exists(ctx, p.path())
 	if err != nil {
 		return err
+	}
+	if stat == nil && fault.Is(fault.GrantWithoutNode) {
+		return nil
 	}
 	if stat == nil {
 		return errPlaceLost

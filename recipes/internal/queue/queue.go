@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -131,6 +132,9 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 		return nil, err
 	}
 	defer func() {
+		if fault.Is(fault.CleanUpCancelled) && ctx.Err() != nil {
+			return
+		}
 		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
 			p.leave(nil)
 		}
