@@ -53,6 +53,7 @@ var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
 func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*Place, error) {
+	q.meet(life)
 	for range enqueueTries {
 		dir, err := q.directory(ctx, life, b.Slots)
 		if err != nil {

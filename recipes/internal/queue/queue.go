@@ -38,6 +38,7 @@ type Queue struct {
 	weight int // that a directory which we make gets; see NewGate
 
 	mu   sync.Mutex
+	life *session.Life // of which dir was seen
 	dir  directory
 	size sizing
 }
@@ -247,6 +248,18 @@ func (q *Queue) note(stat *zk.Stat) {
 
 func nextSeq(stat *zk.Stat) int64 {
 	return int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)
+}
+
+// meet forgets what was seen in another life: time has passed since, in which the
+// directory may have been removed and made anew. A contender that is made with the
+// old stamp is in nobody's way, but it may have the name of one that is gone, which
+// a late write that is guarded by that name would take for the old one.
+func (q *Queue) meet(life *session.Life) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.life != life {
+		q.life, q.dir = life, directory{}
+	}
 }
 
 func (q *Queue) forget() {
