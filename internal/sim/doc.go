@@ -69,8 +69,24 @@
 // # The oracle is tested
 //
 // Known faults of other libraries can be put into this one; see package fault. Each
-// is caught, by these checks and after so many seeds of three virtual minutes each
-// (of one run; the number varies a little from run to run):
+// is caught, first by the check and in the seed given here, of three virtual minutes
+// each at the busiest (the figures are of one run and vary a little):
 //
-// TABLE
+//	fault put in                               check    seed
+//	a wake-up is taken for the grant           overlap     1
+//	revocation only when the server says so    node        1
+//	loss counted from the disconnection        node        1
+//	heartbeats counted from the reply          node        1
+//	pings counted as proof                     node        2
+//	granted without a node of one's own        node        3
+//	an ownerless node is adopted               node        2
+//	a lost lock is released late, by name      node        1
+//	clean-up with the cancelled context        turn        1
+//	a deletion is not repeated                 turn        1
+//	a creation is repeated without looking     turn       10
+//	what is gone is waited for                 turn        1
+//	order by name                              overlap     1
+//	the sequence number is the token           tokens      1
+//	an event frees permits                     overlap     1
+//	a flow takes more than its share           shares      7
 package sim

@@ -50,7 +50,7 @@ func init() {
 }
 
 // faultSeeds is within how many seeds each must be caught.
-const faultSeeds = 200
+const faultSeeds = 100
 
 // TestInjectedFaults puts known faults of lock libraries into this one, one at a
 // time. The oracle must see each of them.
