@@ -6,6 +6,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // The client's calls know no context: each runs on a goroutine of its own, which
@@ -91,6 +93,9 @@ func repeat[T any](ctx context.Context, l *Life, op, path string, request func(c
 		case sessionOver:
 			l.end(ErrExpired)
 			return v, &Error{Op: op, Path: path, Reason: l.Err()}
+		}
+		if op == "delete" && fault.Is(fault.RemoveOnce) {
+			return v, nil
 		}
 		last = err
 		pause.wait(ctx, l)

@@ -256,3 +256,25 @@ func TestCreateRefused(t *testing.T) {
 		}
 	})
 }
+
+// Case 77: the server removes an empty container just when something is to be made
+// in it.
+func TestContainerAboveIsReapedMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, l := open(t, config(srv))
+		arrived, release := srv.HoldRequest(zktest.OpCreateContainer, 3) // after that of the node above
+		made := make(chan error, 1)
+		go func() { made <- l.EnsureContainer(t.Context(), "/a/b", []byte("data")) }()
+		<-arrived
+		if err := srv.Delete("/a"); err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if err := <-made; err != nil {
+			t.Fatal(err)
+		}
+		if data, _ := srv.Data("/a/b"); string(data) != "data" {
+			t.Errorf("data %q", data)
+		}
+	})
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // Created is a node that [Life.CreateSequential] made.
@@ -191,6 +193,9 @@ func (j *creation) make() (string, *zk.Stat, error) {
 			l.end(ErrExpired)
 		case unknown:
 			j.note(err)
+			if fault.Is(fault.CreateBlindly) {
+				break
+			}
 			if path, stat := j.find(); path != "" {
 				return path, stat, nil
 			}
@@ -293,7 +298,7 @@ func (j *creation) look() (string, *zk.Stat, error) {
 			// not ours: we may read what we make
 		case err != nil:
 			return "", nil, err
-		case stat.EphemeralOwner == l.id && bytes.Equal(data, j.data):
+		case stat.EphemeralOwner == l.id && bytes.Equal(data, j.data), fault.Is(fault.AdoptOwnerless):
 			return join(dir, name), stat, nil
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // A Life is one server session, from its creation to its end. Nothing of it
@@ -264,13 +266,13 @@ func (l *Life) watchdog() {
 		l.mu.Lock()
 		var at time.Time
 		var cause error
-		if len(l.holds) > 0 {
+		if len(l.holds) > 0 && !fault.Is(fault.RevokeAfterLoss) {
 			at, cause = l.win.until, ErrTrustOver
 		} else if !l.connected {
 			at, cause = l.downSince.Add(l.timeout), ErrUnreachable
 		}
 		l.mu.Unlock()
-		if at.IsZero() {
+		if at.IsZero() || fault.Is(fault.RevokeWhenTold) {
 			t.Reset(time.Hour)
 		} else if d := time.Until(at); d > 0 {
 			t.Reset(d)

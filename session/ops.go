@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // Get reads a node. A missing one is an [Error] with reason zk.ErrNoNode.
@@ -82,6 +84,9 @@ func (l *Life) commit(c *zk.Conn, ops ...any) ([]zk.MultiResponse, error) {
 func (l *Life) committed(sent time.Time) {
 	l.mu.Lock()
 	l.win.committed(sent)
+	if fault.Is(fault.CountFromReply) {
+		l.win.until = l.win.end(time.Now(), l.win.timeout)
+	}
 	l.mu.Unlock()
 }
 
@@ -128,18 +133,23 @@ func (l *Life) cut(path string) string {
 	return cmp.Or(strings.TrimPrefix(path, l.s.cfg.Chroot), "/")
 }
 
+// ensureTries bounds how often the node above may vanish between our making it and
+// our use of it: an empty container is removed by the server.
+const ensureTries = 16
+
 // EnsureContainer makes a container node with data, and the nodes above it, if it
 // is not there; what is there stays as it is. Servers that know no containers get
 // persistent nodes.
 func (l *Life) EnsureContainer(ctx context.Context, path string, data []byte) error {
-	err := l.createContainer(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
+	for tries := 1; ; tries++ {
+		err := l.createContainer(ctx, path, data)
+		if !errors.Is(err, zk.ErrNoNode) || parentOf(path) == "/" || tries == ensureTries {
+			return err
+		}
 		if err := l.EnsureContainer(ctx, parentOf(path), nil); err != nil {
 			return err
 		}
-		err = l.createContainer(ctx, path, data)
 	}
-	return err
 }
 
 func (l *Life) createContainer(ctx context.Context, path string, data []byte) error {

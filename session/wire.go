@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // A wire is one connection to one server, between the client library and the
@@ -245,6 +247,9 @@ func (w *wire) noteReply(body []byte) error {
 	}
 	w.life.mu.Lock()
 	w.life.win.answered(xid, time.Now())
+	if xid == xidPing && fault.Is(fault.PingsProve) {
+		w.life.win.until = w.life.win.end(time.Now(), w.life.win.timeout)
+	}
 	w.life.mu.Unlock()
 
 	w.mu.Lock()

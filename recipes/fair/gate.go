@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -138,6 +139,9 @@ func (g *gate) pass(ctx context.Context, life *session.Life, at *queue.Place, ac
 // whether it had to. Nobody but its caller, who is the first before the gate, adds to
 // them.
 func (g *gate) waitRoom(ctx context.Context, life *session.Life, at *queue.Place) (waited bool, err error) {
+	if fault.Is(fault.NoRoomNeeded) {
+		return false, nil
+	}
 	for {
 		w, err := life.WatchChildren(ctx, g.line)
 		if errors.Is(err, zk.ErrNoNode) {

@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -249,4 +250,27 @@ func TestSessionIsClosedWhileHolding(t *testing.T) {
 			}
 		})
 	}
+}
+
+// case 49, case 57: the lock directory was made anew while a session was lost. The
+// next contender must not get a name that one of the old directory had, or a write
+// that is guarded by the old name would go through.
+func TestNameDoesNotComeBackAfterALoss(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s := e.Open()
+		m := e.Mutex(s)
+		old := nodeOf(e, e.Lock(m))
+		e.Expire(s.ID())
+		e.DeleteAll(locktest.Path)
+		e.Release(e.Lock(e.New()))
+		var mu sync.Mutex
+		e.OnRequest(func(r zktest.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Op == zktest.OpCreate2 && strings.HasPrefix(old, r.Path) {
+				t.Errorf("a contender is made with the prefix %s, of the directory before", r.Path)
+			}
+		})
+		e.Release(e.Lock(m))
+	})
 }

@@ -46,7 +46,8 @@ func TestWriterGoesWhileAReaderIsLetIn(t *testing.T) {
 	}
 }
 
-// Answers and requests are lost, connections are cut, while a reader is let in.
+// Answers and requests are lost, connections are cut, while a reader is let in. Its
+// node has a name of its own, so one that exists already is its own (case 12).
 func TestAnswersAreLostWhileAReaderIsLetIn(t *testing.T) {
 	for name, fault := range map[string]func(e *env, s *session.Session){
 		"answer":    func(e *env, s *session.Session) { e.LoseReply(zktest.OpMulti, 1) },

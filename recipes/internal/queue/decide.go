@@ -3,6 +3,8 @@ package queue
 import (
 	"cmp"
 	"slices"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // A view is what one contender knows of those ahead of it. Whatever it knows
@@ -73,7 +75,8 @@ func (v *view) list(nodes []Node) (present bool) {
 		switch {
 		case n.Name == v.self.Name:
 			present = true
-		case n.Seq <= v.self.Seq: // with our number: whether it is ahead is seen when it is looked at
+		case fault.Is(fault.OrderByName) && n.Name > v.self.Name:
+		case n.Seq <= v.self.Seq, fault.Is(fault.OrderByName): // with our number: whether it is ahead is seen when it is looked at
 			v.ahead = append(v.ahead, n)
 		}
 	}
@@ -82,6 +85,9 @@ func (v *view) list(nodes []Node) (present bool) {
 }
 
 func compare(a, b Node) int {
+	if fault.Is(fault.OrderByName) {
+		return cmp.Compare(a.Name, b.Name)
+	}
 	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name))
 }
 

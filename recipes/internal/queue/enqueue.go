@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -52,6 +53,7 @@ var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
 func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*Place, error) {
+	q.meet(life)
 	for range enqueueTries {
 		dir, err := q.directory(ctx, life, b.Slots)
 		if err != nil {
@@ -224,6 +226,9 @@ func (p *Place) prove(ctx context.Context) error {
 	stat, err := p.life.Exists(ctx, p.path())
 	if err != nil {
 		return err
+	}
+	if stat == nil && fault.Is(fault.GrantWithoutNode) {
+		return nil
 	}
 	if stat == nil {
 		return errPlaceLost

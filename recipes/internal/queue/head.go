@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
+
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
@@ -167,6 +169,7 @@ func (h *headwait) wait(ctx context.Context) error {
 			return h.recheck(ctx)
 		default:
 			delete(h.there, seqs[i-fixed])
+			h.gone[seqs[i-fixed]] = fault.Is(fault.FreeOnEvent)
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -31,6 +32,9 @@ type hold struct {
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
 func (p *Place) take(ctx context.Context) (*recipes.Grant, error) {
+	if fault.Is(fault.TokenBySequence) {
+		return p.hold(ctx, recipes.Token(p.node.Seq+1))
+	}
 	return p.hold(ctx, recipes.Token(p.own.Czxid))
 }
 
@@ -148,7 +152,7 @@ func (h *hold) lose(cause error, gone bool) {
 	}
 	h.mu.Unlock()
 	if revoke != nil {
-		revoke(cause, gone)
+		revoke(cause, gone && !fault.Is(fault.ReleaseByName))
 	}
 }
 

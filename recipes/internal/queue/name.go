@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 )
 
 // A Node is a contender's node, as far as its name tells.
@@ -61,6 +63,9 @@ func parseSeq(s string) (int64, bool) {
 
 // prefix is what our names in a directory begin with.
 func prefix(dirCzxid int64, keyword string) string {
+	if fault.Is(fault.ReleaseByName) {
+		return keyword
+	}
 	return strconv.FormatInt(dirCzxid, 16) + "-" + keyword
 }
 

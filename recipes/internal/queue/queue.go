@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -37,6 +38,7 @@ type Queue struct {
 	weight int // that a directory which we make gets; see NewGate
 
 	mu   sync.Mutex
+	life *session.Life // of which dir was seen
 	dir  directory
 	size sizing
 }
@@ -131,6 +133,9 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 		return nil, err
 	}
 	defer func() {
+		if fault.Is(fault.CleanUpCancelled) && ctx.Err() != nil {
+			return
+		}
 		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
 			p.leave(nil)
 		}
@@ -243,6 +248,18 @@ func (q *Queue) note(stat *zk.Stat) {
 
 func nextSeq(stat *zk.Stat) int64 {
 	return int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)
+}
+
+// meet forgets what was seen in another life: time has passed since, in which the
+// directory may have been removed and made anew. A contender that is made with the
+// old stamp is in nobody's way, but it may have the name of one that is gone, which
+// a late write that is guarded by that name would take for the old one.
+func (q *Queue) meet(life *session.Life) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.life != life {
+		q.life, q.dir = life, directory{}
+	}
 }
 
 func (q *Queue) forget() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -71,6 +72,9 @@ func (p *Place) waitTurn(ctx context.Context, try bool) error {
 			}
 			w, err := p.life.Watch(ctx, p.q.path+"/"+ahead.Name)
 			switch {
+			case errors.Is(err, zk.ErrNoNode) && fault.Is(fault.WaitOnMissing):
+				<-ctx.Done()
+				return context.Cause(ctx)
 			case errors.Is(err, zk.ErrNoNode):
 				v.gone(ahead, p.saw.Name == ahead.Name)
 				p.besides = false
@@ -100,6 +104,9 @@ func (p *Place) waitTurn(ctx context.Context, try bool) error {
 			gone, err := wait(ctx, w, ahead)
 			if err != nil {
 				return err
+			}
+			if fault.Is(fault.WakeUpTaken) {
+				return nil
 			}
 			if gone {
 				v.gone(ahead, true)
@@ -145,7 +152,7 @@ func (p *Place) list(ctx context.Context, v *view) (same bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !v.list(nodes) {
+	if !v.list(nodes) && !fault.Is(fault.GrantWithoutNode) {
 		return false, errPlaceLost
 	}
 	if stat.Czxid != p.czxid || stat.Version != p.written.Version {
