@@ -83,15 +83,16 @@ func TestReleaseOfWhatAnotherHas(t *testing.T) {
 	release(t, second)
 }
 
-// Ten thousand locks are renewed in batches, and none of them is lost. R21
-func TestTenThousandLocks(t *testing.T) {
-	const locks, ttl = 10_000, 3 * time.Second
+// Ten thousand locks of one client are renewed in batches, and none of them is
+// lost. R21
+func TestManyLocks(t *testing.T) {
+	const ttl, batch = 6 * time.Second, 100
 	s := redistest.Start(t)
 	noneLeft(t, s)
-	lost := make(chan recipes.Revocation, locks)
+	lost := make(chan recipes.Revocation, many)
 	c := open(t, dial(t, s.Addr()), fallback.TTL(ttl), recipes.OnRevoke(func(r recipes.Revocation) { lost <- r }))
-	grants := make([]*recipes.Grant, locks)
-	all(t, locks, func(i int) error {
+	grants := make([]*recipes.Grant, many)
+	all(t, many, func(i int) error {
 		m, err := fallback.NewMutex(c, fmt.Sprintf("%s/%d", key(t), i))
 		if err != nil {
 			return err
@@ -103,15 +104,20 @@ func TestTenThousandLocks(t *testing.T) {
 	select {
 	case r := <-lost:
 		t.Errorf("lost: %+v", r)
-	case <-time.After(2 * ttl): // long enough to lose what is not renewed
+	case <-time.After(ttl + ttl/3): // long enough to lose what is not renewed
 	}
-	scripts := s.Counts(t).Since(before).Of("evalsha", "eval")
-	intervals := float64(time.Since(begun)) / float64(ttl/3)
-	t.Logf("%d scripts in %.1f intervals", scripts, intervals)
-	if allowed := int((intervals + 1) * locks / 100); scripts > allowed {
-		t.Errorf("%d scripts in %.1f intervals, want %d at most", scripts, intervals, allowed)
+	counts := s.Counts(t).Since(before)
+	scripts, renewals := counts.Of("evalsha", "eval"), counts.Of("pexpire")
+	t.Logf("%d renewals in %d scripts; %.1f intervals", renewals, scripts, float64(time.Since(begun))/float64(ttl/3))
+	// A client that is kept from running sends some twice, so there is no telling how
+	// many renewals there are.
+	if renewals < 3*many {
+		t.Errorf("%d renewals of %d locks", renewals, many)
 	}
-	all(t, locks, func(i int) error { return grants[i].Release(bounded(t)) })
+	if scripts*batch*9/10 > renewals {
+		t.Errorf("%d scripts for %d renewals: batches are far from full", scripts, renewals)
+	}
+	all(t, many, func(i int) error { return grants[i].Release(bounded(t)) })
 	if len(lost) > 0 {
 		t.Errorf("%d were lost, such as %+v", len(lost), <-lost)
 	}
@@ -146,20 +152,22 @@ func all(t *testing.T, n int, f func(i int) error) {
 // Ten thousand times a lock is wanted by several clients, and one wait in four is
 // given up at a random moment. Nothing remains of that: no key, no renewal, no
 // subscription, no goroutine. R17, R18, R28
-func TestTenThousandContendedCycles(t *testing.T) {
-	const clients, goroutines, cycles, names = 4, 8, 10_000, 4
+func TestManyContendedCycles(t *testing.T) {
+	const clients, goroutines, names = 4, 8, 4
 	s := redistest.Start(t)
 	noneLeft(t, s)
 	var opened []*fallback.Client
 	for range clients {
 		opened = append(opened, open(t, dial(t, s.Addr())))
 	}
-	var held [names]sync.Mutex // seen from here, each lock is one too
-	all := sync.WaitGroup{}
+	var (
+		held [names]sync.Mutex // seen from here, each lock is one too
+		all  sync.WaitGroup
+	)
 	for i := range clients * goroutines {
 		c := opened[i%clients]
 		all.Go(func() {
-			for n := range cycles / (clients * goroutines) {
+			for n := range many / (clients * goroutines) {
 				name := n % names
 				m, err := fallback.NewMutex(c, fmt.Sprintf("%s/%d", key(t), name))
 				if err != nil {
