@@ -151,14 +151,14 @@ func (t *turn) GiveUp(cause error, done func(error)) {
 }
 
 // acquireThrough is acquire for locks whose goroutines queue in the process first.
-func (l *lock) acquireThrough(ctx context.Context, mode string, try bool) (*recipes.Grant, error) {
+func (l *lock) acquireThrough(ctx context.Context, w want, try bool) (*recipes.Grant, error) {
 	for {
 		g, b, err := l.through(ctx, try)
 		if err != nil {
 			return nil, err
 		}
 		if b.h == nil {
-			if b.h, err = l.acquire(ctx, mode, try); err != nil {
+			if b.h, err = l.acquire(ctx, w, try); err != nil {
 				g.next()
 				return nil, err
 			}
@@ -175,9 +175,9 @@ func (l *lock) acquireThrough(ctx context.Context, mode string, try bool) (*reci
 
 // acquireDirectly is acquire for locks where each goroutine stands in line on the
 // server.
-func (l *lock) acquireDirectly(ctx context.Context, mode string, try bool) (*recipes.Grant, error) {
+func (l *lock) acquireDirectly(ctx context.Context, w want, try bool) (*recipes.Grant, error) {
 	for {
-		h, err := l.acquire(ctx, mode, try)
+		h, err := l.acquire(ctx, w, try)
 		if err != nil {
 			return nil, err
 		}

@@ -12,11 +12,12 @@ import (
 // A hold is a lock that the server has given to a contender of ours: what stands
 // behind a grant, or behind several in a row that goroutines pass on.
 type hold struct {
-	l      *lock
-	mode   string
-	id     string
-	member string
-	since  stamp // of the grant
+	l       *lock
+	want    want
+	id      string
+	member  string
+	since   stamp   // of the grant
+	further []int64 // what the lock told beside the token
 
 	mu     sync.Mutex
 	trust  trust
@@ -118,7 +119,7 @@ func (h *hold) grant(l *lock, token recipes.Token, as recipes.Hold) (*recipes.Gr
 	g, revoke := recipes.NewGrant(recipes.Spec{
 		Realm:    l.realm(),
 		Path:     l.name,
-		Mode:     h.mode,
+		Mode:     h.want.mode,
 		Token:    token,
 		Settings: l.set,
 		Hold:     as,

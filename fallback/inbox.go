@@ -23,6 +23,7 @@ type push struct {
 	granted bool // or else only: look for yourself
 	token   int64
 	claim   time.Duration
+	further []any // integers
 }
 
 // The inbox is the one channel by which this client is told that a waiter of it has
@@ -187,10 +188,10 @@ func (b *inbox) wakeAll() {
 	}
 }
 
-// deliver reads 'id token claim'.
+// deliver reads 'id token claim', and what the lock may say beside.
 func (b *inbox) deliver(payload string) {
 	f := strings.Fields(payload)
-	if len(f) != 3 {
+	if len(f) < 3 {
 		return
 	}
 	token, err1 := strconv.ParseInt(f[1], 10, 64)
@@ -198,10 +199,18 @@ func (b *inbox) deliver(payload string) {
 	if err1 != nil || err2 != nil {
 		return
 	}
+	p := push{granted: true, token: token, claim: time.Duration(ms) * time.Millisecond}
+	for _, s := range f[3:] {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return
+		}
+		p.further = append(p.further, n)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case b.waiters[f[0]] <- push{true, token, time.Duration(ms) * time.Millisecond}: // nobody: it has gone
+	case b.waiters[f[0]] <- p: // nobody: it has gone
 	default:
 	}
 }

@@ -15,7 +15,7 @@ import (
 // message that was on its way for long can't be taken for another.
 type place struct {
 	l      *lock
-	mode   string
+	want   want
 	id     string
 	member string
 
@@ -43,15 +43,15 @@ const (
 	isSomething = -3 // else
 )
 
-// acquire returns the lock in that mode when its turn has come; with try, at once or
+// acquire returns what is wanted of the lock when its turn has come; with try, at once or
 // ErrBusy. If it fails, it leaves nothing behind: what can't be known is seen to by
 // the janitor.
-func (l *lock) acquire(ctx context.Context, mode string, try bool) (*hold, error) {
+func (l *lock) acquire(ctx context.Context, w want, try bool) (*hold, error) {
 	ctx, stop := l.c.bound(ctx)
 	defer stop()
 	var last error
 	for {
-		p := l.newPlace(mode, try)
+		p := l.newPlace(w, try)
 		h, err := p.wait(ctx, try, &last)
 		l.c.inbox.forget(p.id)
 		if h == nil {
@@ -67,9 +67,9 @@ func (l *lock) acquire(ctx context.Context, mode string, try bool) (*hold, error
 	}
 }
 
-func (l *lock) newPlace(mode string, try bool) *place {
+func (l *lock) newPlace(w want, try bool) *place {
 	id := l.c.newID()
-	p := &place{l: l, mode: mode, id: id, member: l.member(id, mode), op: opJoin}
+	p := &place{l: l, want: w, id: id, member: l.member(id, w), op: opJoin}
 	if try {
 		p.op = opTry
 	} else {
@@ -86,8 +86,8 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 			return nil, recipes.ErrSessionLost
 		}
 		sent := stamped()
-		q := ask{query: query{p.l.kind.acquire, p.l.keys,
-			[]any{p.op, p.l.c.inboxes(), p.l.cfg.live.Milliseconds(), p.l.px(), p.member}}}
+		args := []any{p.op, p.l.c.inboxes(), p.l.cfg.live.Milliseconds(), p.l.px(), p.member}
+		q := ask{query: query{p.l.kind.acquire, p.l.keys, append(args, p.want.args...)}}
 		if confirming {
 			q = p.l.withReplicas(q.query)
 		}
@@ -114,7 +114,7 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 				if acks < p.l.cfg.replicas {
 					return nil, fmt.Errorf("%w: %d of %d within %v", ErrNotReplicated, acks, p.l.cfg.replicas, p.l.cfg.replicaWait)
 				}
-				return p.hold(trustFor(sent, p.l.cfg.ttl), number(reply, 1)), nil
+				return p.hold(trustFor(sent, p.l.cfg.ttl), number(reply, 1), reply[3:]), nil
 			case isWaiting:
 				p.doubt = false
 				if try {
@@ -155,7 +155,7 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 			continue
 		}
 		if t, ok := p.enough(granted.claim); ok && !p.l.confirms() {
-			return p.hold(t, granted.token), nil
+			return p.hold(t, granted.token, granted.further), nil
 		}
 		confirming = p.l.cfg.replicas > 0
 	}
@@ -229,8 +229,11 @@ func (p *place) backOff() time.Duration {
 	return min(p.pause.NextBackOff(), p.l.cfg.live/3)
 }
 
-func (p *place) hold(t trust, token int64) *hold {
-	h := &hold{l: p.l, mode: p.mode, id: p.id, member: p.member, since: stamped(), trust: t, token: recipes.Token(token)}
+func (p *place) hold(t trust, token int64, further []any) *hold {
+	h := &hold{l: p.l, want: p.want, id: p.id, member: p.member, since: stamped(), trust: t, token: recipes.Token(token)}
+	for i := range further {
+		h.further = append(h.further, number(further, i))
+	}
 	if t.remaining() <= 0 || !p.l.c.renewer.add(h) {
 		return nil // the answer came too late to be of use, or the client is closed
 	}

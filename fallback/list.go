@@ -32,32 +32,45 @@ func (l *lock) contenders(ctx context.Context) ([]recipes.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []recipes.Contender
-	if held, _ := reply[0].(string); held != "" {
-		f := strings.SplitN(held, " ", 4)
-		if len(f) < 4 || f[0] != "lk1" {
-			return nil, recipes.ErrConflict
-		}
-		c, delay := l.contender(f[3], f[2])
-		c.Holding = true
-		n, _ := strconv.ParseUint(f[1], 10, 64)
-		c.Token = recipes.Token(n)
-		if left := time.Duration(number(reply, 1)) * time.Millisecond; c.ID != "-" && left > delay {
-			for _, h := range l.c.renewer.of(l) {
-				if h.id == c.ID {
-					c.Token, c.Owner = h.holder()
-				}
-			}
-			list = append(list, c)
-		} // or else it is closed for the delay of one that is gone
+	n := int(number(reply, 0))
+	if n < 0 || len(reply) < 1+5*n {
+		return nil, recipes.ErrConflict
 	}
-	for i := 2; i+1 < len(reply); i += 2 {
-		member, _ := reply[i].(string)
-		score, _ := reply[i+1].(string)
-		c, _ := l.contender(member, score)
+	var list []recipes.Contender
+	own := l.c.renewer.of(l)
+	for held := range slices.Chunk(reply[1:1+5*n], 5) {
+		c, delay := l.contender(text(held[3]), text(held[1]))
+		if left := time.Duration(number(held, 2)) * time.Millisecond; c.ID == "-" || left >= 0 && left <= delay {
+			continue // it is closed for the delay of one that is gone
+		}
+		token, _ := strconv.ParseUint(text(held[0]), 10, 64)
+		c.Holding, c.Token, c.Slots = true, recipes.Token(token), slots(text(held[4]))
+		for _, h := range own {
+			if h.id == c.ID {
+				c.Token, c.Owner = h.holder()
+			}
+		}
 		list = append(list, c)
 	}
+	for waits := range slices.Chunk(reply[1+5*n:], 2) {
+		if len(waits) == 2 {
+			c, _ := l.contender(text(waits[0]), text(waits[1]))
+			list = append(list, c)
+		}
+	}
 	return append(list, l.c.visitors(l)...), nil
+}
+
+func text(v any) string { s, _ := v.(string); return s }
+
+// slots reads numbers with commas between.
+func slots(list string) (numbers []int) {
+	for f := range strings.SplitSeq(list, ",") {
+		if n, err := strconv.Atoi(f); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 // repeat asks what may be asked any number of times, until there is an answer.
@@ -82,20 +95,25 @@ func (l *lock) repeat(ctx context.Context, q query) ([]any, error) {
 	}
 }
 
-// contender reads 'id claim block delay mode owner' and the time of arrival.
+// contender reads what the server knows of one, and its time of arrival.
 func (l *lock) contender(member, micros string) (recipes.Contender, time.Duration) {
-	f := strings.SplitN(member, " ", 6)
-	if len(f) < 6 {
+	f := strings.SplitN(member, " ", 7)
+	if len(f) < 7 {
 		return recipes.Contender{ID: member, Kind: "unknown"}, 0
 	}
 	us, _ := strconv.ParseFloat(micros, 64)
 	delay, _ := strconv.ParseInt(f[3], 10, 64)
+	size, _ := strconv.Atoi(f[5])
+	if !l.kind.sized {
+		size = 0
+	}
 	return recipes.Contender{
-		Owner: f[5],
-		Since: time.UnixMicro(int64(us)),
-		Kind:  f[4],
-		Mine:  strings.HasPrefix(f[0], l.c.id+"-"),
-		ID:    f[0],
+		Permits: size,
+		Owner:   f[6],
+		Since:   time.UnixMicro(int64(us)),
+		Kind:    f[4],
+		Mine:    strings.HasPrefix(f[0], l.c.id+"-"),
+		ID:      f[0],
 	}, time.Duration(delay) * time.Millisecond
 }
 

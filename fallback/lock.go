@@ -3,8 +3,8 @@ package fallback
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -20,8 +20,9 @@ type kind struct {
 	leave    *script
 	renew    *script
 	list     *script
-	// excludes reports whether two grants in these modes can't be held together.
-	excludes func(mode, other string) bool
+	sized    bool // recipes.Contender.Permits matters
+	// excludes reports whether two such holds can't be there together.
+	excludes func(a, b want) bool
 }
 
 // A lock is one lock object of any kind. It holds nothing.
@@ -78,10 +79,17 @@ func (l *lock) withReplicas(q query) ask {
 	return ask{query: q, replicas: l.cfg.replicas, wait: l.cfg.replicaWait}
 }
 
-// member is what the server knows of a contender.
-func (l *lock) member(id, mode string) string {
-	return id + " " + strconv.FormatInt(l.claim().Milliseconds(), 10) + " " + strconv.Itoa(l.cfg.passes) + " " +
-		strconv.FormatInt(l.set.LockDelay.Milliseconds(), 10) + " " + mode + " " + l.set.Owner
+// A want is what a contender asks for.
+type want struct {
+	mode string // "lock", "read", "write", …: recipes.Contender.Kind, without spaces
+	size int    // how much of a lock that has a size
+	args []any  // for the acquiring script, behind those that all of them get
+}
+
+// member is what the server knows of a contender: see line.lua.
+func (l *lock) member(id string, w want) string {
+	return fmt.Sprintf("%s %d %d %d %s %d %s", id, l.claim().Milliseconds(), l.cfg.passes,
+		l.set.LockDelay.Milliseconds(), w.mode, max(w.size, 1), l.set.Owner)
 }
 
 // enter is the beginning of every acquisition. It returns a nested grant where ctx

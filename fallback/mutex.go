@@ -12,6 +12,8 @@ import (
 // service. It has the methods of the one in package recipes/mutex.
 type Mutex struct{ l *lock }
 
+var exclusive = want{mode: "lock"}
+
 var mutexKind = &kind{
 	name:     "mutex",
 	suffixes: []string{"mutex", "mutex-token", "mutex-queue", "mutex-alive"},
@@ -20,7 +22,7 @@ var mutexKind = &kind{
 	leave:    load("line", "mutex", "mutex_leave"),
 	renew:    load("mutex_renew"),
 	list:     load("line", "mutex", "mutex_list"),
-	excludes: func(mode, other string) bool { return true },
+	excludes: func(a, b want) bool { return true },
 }
 
 // NewMutex returns the lock with that key: 1 to 1024 bytes of any kind. It sends
@@ -72,9 +74,9 @@ func (m *Mutex) acquire(ctx context.Context, op string, try bool) (*recipes.Gran
 	if err == nil && g == nil {
 		defer m.l.leave()
 		if m.l.cfg.passes == 0 {
-			g, err = m.l.acquireDirectly(ctx, "lock", try)
+			g, err = m.l.acquireDirectly(ctx, exclusive, try)
 		} else {
-			g, err = m.l.acquireThrough(ctx, "lock", try)
+			g, err = m.l.acquireThrough(ctx, exclusive, try)
 		}
 	}
 	if err != nil {

@@ -5,7 +5,9 @@
 --   QUEUE  sorted set of those who wait: member -> microseconds of arrival, made unique
 --   ALIVE  sorted set, id -> milliseconds at which its owner counts as dead, unless it
 --          is heard of before; and 'x' .. id for those who gave up before they came
--- A member is all that must be known of a waiter: 'id claim block delay mode owner'.
+-- A member is all that must be known of a waiter: 'id claim more delay mode size owner'.
+-- where claim is for how many milliseconds it gets the lock while it does not know yet,
+-- and more is how many tokens beyond the first it takes.
 local TOKEN, QUEUE, ALIVE = KEYS[2], KEYS[3], KEYS[4]
 
 local function id_of(member)
@@ -77,9 +79,28 @@ local function head()
   end
 end
 
--- tell says to the client of a waiter that it was granted. It comes last and may
--- fail: then it returns 1, and the waiter finds out by itself.
-local function tell(inbox, id, token, claim)
-  local done = redis.pcall('PUBLISH', inbox .. string.match(id, '^(%x+)'), id .. ' ' .. num(token) .. ' ' .. claim)
+-- tell says to the client of a waiter that it was granted, with whatever else the lock
+-- tells its holders: numbers with a space before each. It comes last and may fail: then
+-- it returns 1, and the waiter finds out by itself.
+local function tell(inbox, id, token, claim, further)
+  local text = id .. ' ' .. num(token) .. ' ' .. claim .. (further or '')
+  local done = redis.pcall('PUBLISH', inbox .. string.match(id, '^(%x+)'), text)
   return type(done) == 'table' and done.err and 1 or 0
+end
+
+-- waiting completes the reply of a script that lists a lock: how many hold it; of each
+-- token, time of arrival, milliseconds left with its delay, member, and its slots with
+-- commas between; then member and time of arrival of each that waits and lives. A
+-- single -1 says that the key is something else.
+local function waiting(list)
+  local ms = now_us() / 1000
+  local line = redis.call('ZRANGE', QUEUE, 0, -1, 'WITHSCORES')
+  for i = 1, #line, 2 do
+    local dead = redis.call('ZSCORE', ALIVE, id_of(line[i]))
+    if dead and tonumber(dead) > ms then
+      list[#list + 1] = line[i]
+      list[#list + 1] = line[i + 1]
+    end
+  end
+  return list
 end

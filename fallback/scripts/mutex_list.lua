@@ -1,14 +1,10 @@
--- Returns the holder's value or '', its PTTL, and then member and score of each that
--- waits and lives.
+-- Lists the holder and those who wait: see waiting.
 local held = redis.call('GET', LOCK)
-local list = {held or '', redis.call('PTTL', LOCK)}
-local ms = now_us() / 1000
-local line = redis.call('ZRANGE', QUEUE, 0, -1, 'WITHSCORES')
-for i = 1, #line, 2 do
-  local dead = redis.call('ZSCORE', ALIVE, id_of(line[i]))
-  if dead and tonumber(dead) > ms then
-    list[#list + 1] = line[i]
-    list[#list + 1] = line[i + 1]
-  end
+if not held then
+  return waiting({0})
 end
-return list
+local token, since, member = string.match(held, '^lk1 (%d+) (%d+) (.*)$')
+if not token then
+  return {-1}
+end
+return waiting({1, token, since, redis.call('PTTL', LOCK), member, ''})

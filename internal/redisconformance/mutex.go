@@ -43,7 +43,7 @@ func removeFromMutex(ctx context.Context, rdb redis.UniversalClient, key, id str
 	if err != nil && err != redis.Nil {
 		return err
 	}
-	if f := strings.SplitN(held, " ", 9); len(f) == 9 && f[3] == id {
+	if f := strings.SplitN(held, " ", 10); len(f) == 10 && f[3] == id {
 		if f[6] == "0" {
 			return rdb.Del(ctx, base).Err()
 		}
