@@ -1,0 +1,2 @@
+// Package fallback has the locks of package recipes on Redis.
+package fallback
