@@ -156,7 +156,6 @@ func (h *hold) leave() {
 
 // GiveUp implements recipes.Hold.
 func (h *hold) GiveUp(cause error, done func(error)) {
-	sound := cause == nil && h.trustLeft() > 0
 	if !h.end() {
 		done(nil)
 		return
@@ -168,8 +167,8 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	}
 	e.done = func(w was, repeated bool, err error) {
 		h.leave()
-		if err == nil && sound && w == wasNothing && !repeated {
-			// Our own clock had trusted it: somebody has removed it, or a failover.
+		if err == nil && cause == nil && w == wasNothing && !repeated && h.trustLeft() > 0 {
+			// Our own clock still trusts it: somebody has removed it, or a failover.
 			err = fmt.Errorf("%w: %w", recipes.ErrRevoked, recipes.ErrNodeDeleted)
 		}
 		done(err)
