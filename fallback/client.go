@@ -123,6 +123,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.renewer.close()
 	c.calls.Wait()
+	c.renewer.drain()
 	err := c.janitor.drain()
 	c.inbox.close()
 	c.workers.close()
