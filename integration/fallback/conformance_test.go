@@ -35,6 +35,6 @@ func pool(t *testing.T) func(*testing.T) func() (net.Conn, error) {
 func TestMutexConformance(t *testing.T) {
 	redisconformance.Mutex(redisconformance.Backend{
 		Start:   pool(t),
-		Options: []recipes.Option{fallback.Passes(0), fallback.TTL(time.Second)},
+		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second), fallback.Passes(0)},
 	}).Run(t)
 }
