@@ -144,7 +144,7 @@ func testSlotMovesUnderLoad(t *testing.T, c *redistest.Cluster) {
 		})
 	}
 	for range 9 {
-		c.MoveSlot(t, slot, (c.Owner(t, slot)+1)%len(c.Servers))
+		c.MoveSlotIn(t, slot, (c.Owner(t, slot)+1)%len(c.Servers), 30*time.Millisecond)
 		before := r.Grants()
 		eventually(t, "grants at the new place", func() bool { return r.Grants() > before+3 || t.Failed() })
 	}
