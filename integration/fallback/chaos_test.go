@@ -33,7 +33,7 @@ func TestHistoryUnderFaults(t *testing.T) {
 	t.Logf("%s=%d", seedEnv, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	r := history.New(t)
 	var (
@@ -167,7 +167,7 @@ var faults = []struct {
 // sees that no two are in at once, and that tokens rise. R16, R27, R36
 func TestProcessesAreKilled(t *testing.T) {
 	const processes, kills = 3, 6
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	w := witness.New(t)
 	start := func() *worker.Process {
 		return worker.Start(t, worker.Job{

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(hold(text))
 	}
 	worker.Main(openWorker)
-	os.Exit(m.Run())
+	os.Exit(redistest.Main(m))
 }
 
 // patience bounds what has to happen some time. It is there to say which wait

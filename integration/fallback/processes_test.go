@@ -14,7 +14,7 @@ import (
 // Nobody tells of a lock whose holder was killed, and the server itself does not
 // notice that its time is over unless it is asked. R27
 func TestHolderKilledOnAServerThatDoesNotExpire(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	s.StopExpiring(t)
 	holder := startHolder(t, settings{Addr: s.Addr(), Key: key(t), TTL: time.Second, Live: time.Minute})
@@ -37,7 +37,7 @@ func ok(t *testing.T, err error) {
 // one counts as dead once, not ten times. R36, R39
 func TestTenWaitersKilled(t *testing.T) {
 	const live = 3 * time.Second
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), fallback.WaiterTimeout(live)), client(t, s.Addr(), fallback.WaiterTimeout(live))
 	g := lock(t, a)
@@ -61,7 +61,7 @@ func TestTenWaitersKilled(t *testing.T) {
 // A holder is stopped for longer than its time, and goes on: the first look at its
 // grant tells, before anything can be asked. Its late release harms nobody. R16
 func TestHolderStoppedForLongerThanItsTime(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	l := link.New(t, s.Addr())
 	noneLeft(t, s)
 	holder := startHolder(t, settings{Addr: l.Addr(), Key: key(t), TTL: time.Second, Live: time.Minute})

@@ -14,7 +14,7 @@ import (
 
 // A user without channels can lock and release, and waiters find out by asking. R35
 func TestUserWithoutChannels(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	password := s.AddUser(t, "u", "~*", "+@all")
 	logged := make(recorder, 1000)
@@ -41,7 +41,7 @@ func TestUserWithoutChannels(t *testing.T) {
 // A server that is full still lets locks be verified, renewed, given up and handed
 // over, and waiters leave. Those who want a lock have it when there is room. R61
 func TestServerIsFull(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), fallback.TTL(3*time.Second)), client(t, s.Addr(), fallback.TTL(3*time.Second))
 	g := lock(t, a)
@@ -74,7 +74,7 @@ func TestServerIsFull(t *testing.T) {
 
 // Scripts are forgotten all the time, also just before a renewal. R59
 func TestScriptsAreFlushed(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	steady := client(t, s.Addr(), fallback.TTL(time.Second))
 	held := lock(t, newMutex(t, open(t, dial(t, s.Addr()), fallback.TTL(time.Second)), "held all the time"))
@@ -112,7 +112,7 @@ func TestScriptsAreFlushed(t *testing.T) {
 // A server that has just become a replica refuses to write. Lock waits for better
 // times. R60
 func TestServerRefusesToWrite(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	m := client(t, s.Addr(), fallback.TTL(time.Minute))
 	g := lock(t, m)

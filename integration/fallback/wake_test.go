@@ -15,7 +15,7 @@ import (
 // The lock is given up after a waiter's first try and before its subscription is
 // confirmed: the message goes to nobody. R25
 func TestReleaseBeforeTheSubscription(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	l := link.New(t, s.Addr())
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), byTimer(), fallback.TTL(time.Hour)), client(t, l.Addr(), byTimer(), fallback.TTL(time.Hour))
@@ -32,7 +32,7 @@ func TestReleaseBeforeTheSubscription(t *testing.T) {
 // The subscription is broken at the moment of the release, again and again: what was
 // published in between is gone. R26
 func TestSubscriptionsKilledAtTheRelease(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), byTimer(), fallback.TTL(time.Hour)), client(t, s.Addr(), byTimer(), fallback.TTL(time.Hour))
 	for i := range 30 {
@@ -60,7 +60,7 @@ func TestSubscriptionsKilledAtTheRelease(t *testing.T) {
 // One client waits for thousands of locks: one subscription, no error, and each of
 // them is had when it is given up. R28, R29
 func TestWaitingForManyLocks(t *testing.T) {
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	holder := open(t, dial(t, s.Addr()), byTimer(), fallback.TTL(time.Minute))
 	waiter := open(t, dial(t, s.Addr()), byTimer(), fallback.TTL(time.Minute))
@@ -108,7 +108,7 @@ func TestWaitingForManyLocks(t *testing.T) {
 // arrival, so that all get the same share. R30
 func TestSixteenClientsHandOver(t *testing.T) {
 	const clients, rounds = 16, 40
-	s := redistest.Start(t)
+	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	first := client(t, s.Addr(), byTimer())
 	g := lock(t, first)

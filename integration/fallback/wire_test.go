@@ -21,7 +21,7 @@ var script = link.Containing("evalsha")
 // lock of another client beside it.
 func linked(t *testing.T, opts ...recipes.Option) (s *redistest.Server, l *link.Link, near, other *fallback.Mutex) {
 	t.Helper()
-	s = redistest.Start(t)
+	s = redistest.Borrow(t)
 	l = link.New(t, s.Addr())
 	noneLeft(t, s)
 	near, other = client(t, l.Addr(), opts...), client(t, s.Addr(), opts...)

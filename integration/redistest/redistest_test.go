@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -272,3 +273,42 @@ func TestClusterMovesASlot(t *testing.T) {
 		t.Errorf("%q, %v", v, err)
 	}
 }
+
+// A server that was borrowed comes back as new, whatever was done to it.
+func TestBorrow(t *testing.T) {
+	var first string
+	t.Run("First", func(t *testing.T) {
+		s := redistest.Borrow(t)
+		first = s.Addr()
+		s.Do(t, "SET", "k", "v")
+		s.AddUser(t, "u")
+		s.StopExpiring(t)
+		s.Fill(t)
+		s.Do(t, "REPLICAOF", "127.0.0.1", 1)
+		s.PauseWrites(t, time.Hour)
+		s.Pause(t)
+	})
+	t.Run("Second", func(t *testing.T) {
+		s := redistest.Borrow(t)
+		if s.Addr() != first {
+			t.Fatal("it is another one")
+		}
+		if keys := s.Keys(t); len(keys) > 0 {
+			t.Errorf("keys %q", keys)
+		}
+		if n := s.Counts(t).Of("set"); n != 0 {
+			t.Errorf("%d commands counted", n)
+		}
+		s.Do(t, "SET", "k", "v", "PX", 1)
+		for s.Do(t, "DBSIZE") != int64(0) { // expires
+		}
+		if users := fmt.Sprint(s.Do(t, "ACL", "USERS")); users != "[default]" {
+			t.Errorf("users %s", users)
+		}
+	})
+	if a, b := redistest.Borrow(t), redistest.Borrow(t); a.Addr() == b.Addr() {
+		t.Error("two have the same server")
+	}
+}
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }

@@ -40,13 +40,13 @@ func StartSentinels(t testing.TB) *Sentinels {
 		return info["master_link_status"] == "up", err
 	})
 	host, port, _ := net.SplitHostPort(s.Servers[0].addr)
-	s.Watchers = launch(t, 3, func(_ int, own string) (config, error) {
+	s.Watchers = launch(t, 3, func(_ int, own string) config {
 		return config{sentinel: true, lines: []string{
 			"port " + own,
 			fmt.Sprintf("sentinel monitor %s %s %s 2", MasterName, host, port),
 			fmt.Sprintf("sentinel down-after-milliseconds %s 1000", MasterName),
 			fmt.Sprintf("sentinel failover-timeout %s 10000", MasterName),
-		}}, nil
+		}}
 	})
 	await(t, "the Sentinels to know each other", func(ctx context.Context) (bool, error) {
 		for _, w := range s.Watchers {

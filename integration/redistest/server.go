@@ -55,22 +55,25 @@ func StartSeveral(t testing.TB, n int, lines ...string) []*Server {
 // start starts n servers at a time.
 func start(t testing.TB, n int, lines func(i int) []string) []*Server {
 	t.Helper()
-	return launch(t, n, func(i int, port string) (config, error) {
-		c := config{lines: append([]string{
-			"port " + port,
-			// nothing on disk: a server that is killed comes back empty
-			`save ""`,
-			"appendonly no",
-			"enable-debug-command local",
-			"repl-diskless-sync yes",
-			"repl-diskless-sync-delay 0",
-		}, lines(i)...)}
-		return c, nil
-	})
+	return launch(t, n, func(i int, port string) config { return plain(port, lines(i)...) })
 }
 
-// launch starts n servers, each with a port of its own, and waits for them.
-func launch(t testing.TB, n int, configure func(i int, port string) (config, error)) []*Server {
+// plain is the configuration of a server.
+func plain(port string, lines ...string) config {
+	return config{lines: append([]string{
+		"port " + port,
+		// nothing on disk: a server that is killed comes back empty
+		`save ""`,
+		"appendonly no",
+		"enable-debug-command local",
+		"repl-diskless-sync yes",
+		"repl-diskless-sync-delay 0",
+	}, lines...)}
+}
+
+// launch starts n servers, each with a port of its own, and waits for them. They end
+// with the test.
+func launch(t testing.TB, n int, configure func(i int, port string) config) []*Server {
 	t.Helper()
 	newHost := Require(t)
 	servers, errs := make([]*Server, n), make([]error, n)
@@ -80,38 +83,20 @@ func launch(t testing.TB, n int, configure func(i int, port string) (config, err
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := configure(i, port)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.lines = append([]string{"bind 127.0.0.1", "daemonize no"}, c.lines...)
-		dir := t.TempDir()
-		wg.Go(func() {
-			h, err := newHost(dir, c)
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			addr := net.JoinHostPort("127.0.0.1", port)
-			servers[i] = &Server{addr: addr, host: h, admin: redis.NewClient(&redis.Options{
-				Addr:            addr,
-				Protocol:        2,
-				DisableIdentity: true,
-				MaxRetries:      -1,
-				DialerRetries:   1,
-				// what a server that is paused does not answer must end, too
-				ContextTimeoutEnabled: true,
-				PoolSize:              2,
-			})}
-			errs[i] = servers[i].serves()
-		})
+		c, dir := configure(i, port), t.TempDir()
+		wg.Go(func() { servers[i], errs[i] = newServer(newHost, dir, port, c) })
 	}
 	wg.Wait()
 	t.Cleanup(func() {
 		var wg sync.WaitGroup
 		for _, s := range servers {
 			if s != nil {
-				wg.Go(func() { s.end(t) })
+				wg.Go(func() {
+					s.tell(t)
+					if err := s.end(); err != nil {
+						t.Errorf("server %s is left behind: %v", s.addr, err)
+					}
+				})
 			}
 		}
 		wg.Wait()
@@ -122,6 +107,29 @@ func launch(t testing.TB, n int, configure func(i int, port string) (config, err
 		}
 	}
 	return servers
+}
+
+// newServer starts a server and waits until it serves. It may return a server that
+// does not, together with an error.
+func newServer(newHost newHost, dir, port string, c config) (*Server, error) {
+	c.lines = append([]string{"bind 127.0.0.1", "daemonize no"}, c.lines...)
+	h, err := newHost(dir, c)
+	if err != nil {
+		return nil, err
+	}
+	addr := net.JoinHostPort("127.0.0.1", port)
+	s := &Server{addr: addr, host: h, admin: redis.NewClient(&redis.Options{
+		Addr:            addr,
+		Protocol:        2,
+		DisableIdentity: true,
+		MaxRetries:      -1,
+		DialerRetries:   1,
+		// what a server that is paused does not answer must end, too
+		ContextTimeoutEnabled: true,
+		// after as many failed dials as this the client would rest for a second
+		PoolSize: 1000,
+	})}
+	return s, s.serves()
 }
 
 // serves waits until the server answers.
@@ -147,14 +155,16 @@ func (s *Server) serves() error {
 	}
 }
 
-func (s *Server) end(t testing.TB) {
-	s.admin.Close()
+// tell shows what the server said to a test that failed.
+func (s *Server) tell(t testing.TB) {
 	if t.Failed() {
 		t.Logf("server %s, last lines of its log:\n%s", s.addr, s.host.log())
 	}
-	if err := s.host.remove(); err != nil {
-		t.Errorf("server %s is left behind: %v", s.addr, err)
-	}
+}
+
+func (s *Server) end() error {
+	s.admin.Close()
+	return s.host.remove()
 }
 
 // Addr returns the server's address, which stays the same when it is killed and
