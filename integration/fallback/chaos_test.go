@@ -166,6 +166,7 @@ var faults = []struct {
 // Processes that use a lock are killed at random and replaced by others. A witness
 // sees that no two are in at once, and that tokens rise. R16, R27, R36
 func TestProcessesAreKilled(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	const processes, kills = 3, 6
 	s := redistest.Borrow(t)
 	w := witness.New(t)

@@ -45,6 +45,7 @@ func lostIn(t *testing.T, a, b *fallback.Mutex, told chan recipes.Revocation, cu
 // A master dies before its replica has the lock; somebody makes the replica the
 // master. R56, R62
 func TestFailoverByHand(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
 	told := make(chan recipes.Revocation, 10)
 	a := client(t, p.Addr(), fallback.TTL(3*time.Second), recipes.OnRevoke(func(r recipes.Revocation) { told <- r }))
@@ -55,6 +56,7 @@ func TestFailoverByHand(t *testing.T) {
 
 // The same, and the holder releases its lock before it was told. R09, R56
 func TestReleaseAfterAFailover(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
 	l := link.New(t, p.Addr())
 	a, b := client(t, l.Addr(), fallback.TTL(time.Hour)), client(t, p.Addr(), fallback.TTL(time.Hour))
@@ -76,6 +78,7 @@ func TestReleaseAfterAFailover(t *testing.T) {
 
 // Sentinels replace a master that died before its replica had the lock. R56, R60
 func TestFailoverBySentinels(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	s := redistest.StartSentinels(t)
 	told := make(chan recipes.Revocation, 10)
 	connect := func(opts ...recipes.Option) *fallback.Mutex {
@@ -90,6 +93,7 @@ func TestFailoverBySentinels(t *testing.T) {
 
 // A lock that its replica has survives the failover, and so does the line. R60
 func TestReplicatedLockSurvivesAFailover(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	s := redistest.StartSentinels(t)
 	connect := func() *fallback.Mutex {
 		rdb := redis.NewFailoverClient(s.Options())
@@ -114,6 +118,7 @@ func TestReplicatedLockSurvivesAFailover(t *testing.T) {
 
 // The replica does not get the lock: it is given back. R57
 func TestTooFewReplicas(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
 	with := client(t, p.Addr(), fallback.WaitReplicas(1, 100*time.Millisecond))
 	without := client(t, p.Addr())
@@ -145,6 +150,7 @@ func TestTooFewReplicas(t *testing.T) {
 // The replica is lost while the lock is held: renewals that nobody acknowledges do
 // not count, and the grant ends by our own clock. R57
 func TestReplicaIsLostWhileHeld(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
 	m := client(t, p.Addr(), fallback.WaitReplicas(1, 50*time.Millisecond), fallback.TTL(time.Second))
 	g := lock(t, m)
