@@ -29,6 +29,10 @@ var passing = []string{
 	"OOM", "MISCONF", "max number of clients", "NOSCRIPT",
 }
 
+// halfWay ends a script in its middle, and what it has written stays: its slot moves
+// to another server, it has removed a key, and asked for that key again.
+const halfWay = "attempted to access a non local key"
+
 func fateOf(err error) fate {
 	if err == nil {
 		return answered
@@ -39,6 +43,9 @@ func fateOf(err error) fate {
 			if says(err, prefix) {
 				return postponed
 			}
+		}
+		if strings.Contains(err.Error(), halfWay) {
+			return unknown
 		}
 		if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 			return postponed
