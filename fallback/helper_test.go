@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -98,11 +99,44 @@ var scripts = []string{"EVALSHA", "EVAL"}
 func (r *rig) redis() *redis.Client {
 	rdb := redis.NewClient(&redis.Options{
 		Addr:                     "127.0.0.1:6379",
-		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return r.Dial() },
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return r.dial() },
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	r.t.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+// dial puts a buffer before the server's end of the pipe, as sockets have: whoever sends
+// a long pipeline reads no answers meanwhile.
+func (r *rig) dial() (net.Conn, error) {
+	srv, err := r.Dial()
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	sent := make(chan []byte, 10000)
+	go func() {
+		defer close(sent)
+		for {
+			buf := make([]byte, 4096)
+			n, err := far.Read(buf)
+			if err != nil {
+				return
+			}
+			sent <- buf[:n]
+		}
+	}()
+	go func() {
+		defer srv.Close()
+		for data := range sent {
+			srv.Write(data)
+		}
+	}()
+	go func() {
+		defer far.Close()
+		io.Copy(far, srv)
+	}()
+	return near, nil
 }
 
 func (r *rig) client(opts ...recipes.Option) *Client {
