@@ -137,6 +137,9 @@ func endsAfterTheGrant(e *env, w int) {
 	a := e.start(l, s.rival)
 	e.queued(s.line + 2)
 	s.release()
+	if !e.s.has(Order) {
+		next, a = e.sooner(next, a)
+	}
 	g := next.grant()
 	next.cancel(errEnough)
 	e.Pass(2 * time.Minute)

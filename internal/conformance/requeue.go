@@ -77,15 +77,22 @@ func (e *env) requeued(w int, fault func(Client, *scene)) {
 // letIn takes what comes, in whatever order.
 func (e *env) letIn(a, b *attempt) {
 	e.t.Helper()
+	a, b = e.sooner(a, b)
+	e.release(a.grant())
+	e.release(b.grant())
+}
+
+// sooner waits for the first to come in, and returns it first.
+func (e *env) sooner(a, b *attempt) (first, second *attempt) {
+	e.t.Helper()
 	select {
 	case <-a.done:
 	case <-b.done:
-		a, b = b, a
+		return b, a
 	case <-time.After(e.Patience()):
 		e.t.Fatal("nobody comes next")
 	}
-	e.release(a.grant())
-	e.release(b.grant())
+	return a, b
 }
 
 func removedWhileWaiting(e *env, w int) {

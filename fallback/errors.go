@@ -1,0 +1,14 @@
+package fallback
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// ErrNotReplicated: fewer replicas acknowledged the grant than [WaitReplicas] asks for.
+// The lock was given back.
+var ErrNotReplicated = errors.New("too few replicas acknowledged the lock")
+
+var errNoClient = fmt.Errorf("%w: want a client", recipes.ErrInvalid)

@@ -1,0 +1,24 @@
+package fallback_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/redistest"
+	"github.com/lockkeeper/lockkeeper/internal/redisconformance"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// What the conformance suite sees in virtual time on a server in the process, it must
+// see on a real one, too.
+func TestMutexConformance(t *testing.T) {
+	redisconformance.Mutex(redisconformance.Backend{
+		Start: func(t *testing.T) func() (net.Conn, error) {
+			addr := redistest.Borrow(t).Addr()
+			return func() (net.Conn, error) { return net.Dial("tcp", addr) }
+		},
+		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second), fallback.Passes(0)},
+	}).Run(t)
+}
