@@ -23,6 +23,7 @@ type Client struct {
 	rdb   redis.UniversalClient
 	id    string // in the ids of its contenders and the name of its inbox
 	realm string
+	obeys bool             // rdb heeds the deadlines of contexts
 	opts  []recipes.Option // defaults of its locks
 	set   recipes.Settings
 	cfg   config
@@ -31,15 +32,14 @@ type Client struct {
 	inbox   *inbox
 	renewer *renewer
 	janitor *janitor
+	workers *workers
 
 	closing context.Context // ends, with ErrSessionClosed, when Close begins
 	close   context.CancelCauseFunc
 
-	mu     sync.Mutex
-	gates  map[string]*gate
-	calls  sync.WaitGroup // of users, that may still come to hold something
-	closed bool           // no more goroutines
-	wg     sync.WaitGroup // of those
+	mu    sync.Mutex
+	gates map[string]*gate
+	calls sync.WaitGroup // of users, that may still come to hold something
 }
 
 // New returns a client for the service behind rdb: one server, a Sentinel group or a
@@ -64,16 +64,18 @@ func New(rdb redis.UniversalClient, opts ...recipes.Option) (*Client, error) {
 	if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
 		return nil, fmt.Errorf("%w: New(nil): want a Redis client", recipes.ErrInvalid)
 	}
-	if err := checkClient(rdb); err != nil {
+	obeys, err := checkClient(rdb)
+	if err != nil {
 		return nil, err
 	}
-	c := &Client{rdb: rdb, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
+	c := &Client{rdb: rdb, obeys: obeys, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
 	c.opts = forLocks(opts)
 	if c.realm, err = checkServers(rdb, cfg, set.Logger); err != nil {
 		return nil, err
 	}
 	c.realm = cmp.Or(cfg.realm, c.realm, c.id)
 	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.workers = newWorkers()
 	c.inbox = newInbox(c)
 	c.renewer = newRenewer(c)
 	c.janitor = newJanitor(c)
@@ -96,15 +98,7 @@ func (c *Client) inboxes() string { return c.cfg.prefix + ":inbox:" }
 
 // spawn runs f on a goroutine that Close waits for. It returns false if the client is
 // closed, and then does not run f.
-func (c *Client) spawn(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.wg.Go(f)
-	return true
-}
+func (c *Client) spawn(f func()) bool { return c.workers.run(f) }
 
 // enter counts a call that may come to hold something. It fails once Close has begun.
 func (c *Client) enter() error {
@@ -115,13 +109,6 @@ func (c *Client) enter() error {
 	}
 	c.calls.Add(1)
 	return nil
-}
-
-// bound returns a copy of ctx that also ends when the client is closed.
-func (c *Client) bound(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	forget := context.AfterFunc(c.closing, func() { cancel(context.Cause(c.closing)) })
-	return ctx, func() { forget(); cancel(nil) }
 }
 
 // Close revokes what the client holds, with [recipes.ErrSessionClosed], gives it back,
@@ -138,9 +125,6 @@ func (c *Client) Close() error {
 	c.calls.Wait()
 	err := c.janitor.drain()
 	c.inbox.close()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
+	c.workers.close()
 	return err
 }

@@ -93,11 +93,10 @@ func (j *janitor) run(e errand) (was, bool, error) {
 	pause := newPause(5*time.Millisecond, time.Second)
 	for {
 		j.free <- struct{}{}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		reply, _, err := j.c.ask(ctx, ask{query: q})
-		cancel()
+		a := j.c.answer(context.Background(), ask{query: q})
 		<-j.free
-		switch fateOf(err) {
+		reply := a.reply
+		switch err := a.err; fateOf(err) {
 		case answered:
 			if number(reply, 1) != 0 {
 				j.c.inbox.refused("publish", nil)

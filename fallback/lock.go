@@ -3,8 +3,8 @@ package fallback
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -96,8 +96,14 @@ type want struct {
 
 // member is what the server knows of a contender: see line.lua.
 func (l *lock) member(id string, w want) string {
-	return fmt.Sprintf("%s %d %d %d %s %d %s", id, l.claim().Milliseconds(), l.cfg.passes,
-		l.set.LockDelay.Milliseconds(), w.mode, max(w.size, 1), l.set.Owner)
+	b := make([]byte, 0, 128)
+	b = append(append(b, id...), ' ')
+	for _, n := range []int64{l.claim().Milliseconds(), int64(l.cfg.passes), l.set.LockDelay.Milliseconds()} {
+		b = append(strconv.AppendInt(b, n, 10), ' ')
+	}
+	b = append(append(b, w.mode...), ' ')
+	b = append(strconv.AppendInt(b, int64(max(w.size, 1)), 10), ' ')
+	return string(append(b, l.set.Owner...))
 }
 
 // enter is the beginning of every acquisition. It returns a nested grant where ctx
