@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,13 +21,14 @@ import (
 // are told that their turn has come, one loop that renews what is held, and whatever
 // is still to be cleaned up. Use one for each service; it is safe for concurrent use.
 type Client struct {
-	rdb   redis.UniversalClient
-	id    string // in the ids of its contenders and the name of its inbox
-	realm string
-	obeys bool             // rdb heeds the deadlines of contexts
-	opts  []recipes.Option // defaults of its locks
-	set   recipes.Settings
-	cfg   config
+	rdb     redis.UniversalClient
+	id      string // in the ids of its contenders and the name of its inbox
+	realm   string
+	obeys   bool             // rdb heeds the deadlines of contexts
+	timeout time.Duration    // of rdb's reads; 0: unknown
+	opts    []recipes.Option // defaults of its locks
+	set     recipes.Settings
+	cfg     config
 
 	seq     atomic.Uint64
 	inbox   *inbox
@@ -64,11 +66,11 @@ func New(rdb redis.UniversalClient, opts ...recipes.Option) (*Client, error) {
 	if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
 		return nil, fmt.Errorf("%w: New(nil): want a Redis client", recipes.ErrInvalid)
 	}
-	obeys, err := checkClient(rdb)
+	obeys, timeout, err := checkClient(rdb)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{rdb: rdb, obeys: obeys, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
+	c := &Client{rdb: rdb, obeys: obeys, timeout: timeout, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
 	c.opts = forLocks(opts)
 	if c.realm, err = checkServers(rdb, cfg, set.Logger); err != nil {
 		return nil, err
@@ -123,6 +125,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.renewer.close()
 	c.calls.Wait()
+	c.renewer.drain()
 	err := c.janitor.drain()
 	c.inbox.close()
 	c.workers.close()

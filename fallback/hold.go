@@ -165,7 +165,9 @@ func (h *hold) leave() {
 
 // GiveUp implements recipes.Hold.
 func (h *hold) GiveUp(cause error, done func(error)) {
+	h.l.c.janitor.begin() // before it is out of sight of Close
 	if !h.end() {
+		h.l.c.janitor.cancel()
 		done(nil)
 		return
 	}

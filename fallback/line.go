@@ -252,6 +252,7 @@ func (p *place) abandon(closed time.Duration) {
 	if !p.waits && !p.doubt {
 		return
 	}
+	p.l.c.janitor.begin()
 	p.l.c.janitor.do(errand{
 		l: p.l, member: p.member, doubt: p.doubt, closed: closed,
 		lasts: 2*p.l.cfg.ttl + p.l.cfg.live + time.Second,

@@ -3,6 +3,7 @@ package fallback
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -49,6 +50,10 @@ func newLock(c *Client, k *kind, name string, opts []recipes.Option, allowed ...
 	var err error
 	if l.set, err = settle(inherited, &l.cfg, allowed...); err != nil {
 		return nil, err
+	}
+	if l.cfg.replicas > 0 && c.timeout > 0 && l.cfg.replicaWait >= c.timeout {
+		return nil, fmt.Errorf("%w: WaitReplicas(%d, %v): want less than the Redis client's ReadTimeout, %v",
+			recipes.ErrInvalid, l.cfg.replicas, l.cfg.replicaWait, c.timeout)
 	}
 	l.keys = keysOf(c.cfg.prefix, name, k.suffixes)
 	return l, nil
