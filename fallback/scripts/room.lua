@@ -19,6 +19,10 @@ local function size_of(member)
   return tonumber(string.match(member, '^%S+ %d+ %d+ %d+ %S+ (%d+)'))
 end
 
+local function is_id(text)
+  return string.match(text, '^%-?%x+%-%w+$')
+end
+
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%S+) (.*)$')
 end
@@ -31,6 +35,15 @@ end
 local function held(id)
   local record = redis.call('HGET', HOLDS, id)
   return record and redis.call('ZSCORE', LOCK, id) and record or nil
+end
+
+-- join is table.concat for lists of any length.
+local function join(list, separator)
+  local parts = {}
+  for i = 1, #list, 1000 do
+    parts[#parts + 1] = table.concat(list, separator, i, math.min(i + 999, #list))
+  end
+  return table.concat(parts, separator)
 end
 
 -- forget ends a hold. It takes no memory.
@@ -53,7 +66,7 @@ end
 local function mend()
   local ends, records = {}, {}
   for _, id in ipairs(redis.call('ZRANGE', LOCK, 0, -1)) do
-    if not string.match(id, '^%-?%x+%-%w+$') then
+    if not is_id(id) then
       return false
     end
     ends[id] = true
@@ -165,7 +178,7 @@ end
 local function admit(member, us, since, px, under)
   local id = id_of(member)
   local token, slots = under or tokens(us, 0), seat(size_of(member))
-  local list = #slots > 0 and table.concat(slots, ',') or '-'
+  local list = #slots > 0 and join(slots, ',') or '-'
   redis.call('ZADD', LOCK, num(us / 1000 + px), id)
   redis.call('HSET', HOLDS, id, num(token) .. ' ' .. num(since) .. ' ' .. list .. ' ' .. member)
   last(px)
@@ -198,7 +211,7 @@ end
 local function tell_all(inbox, told)
   local deaf = 0
   for _, t in ipairs(told) do
-    local slots = #t.got.slots > 0 and ' ' .. table.concat(t.got.slots, ' ')
+    local slots = #t.got.slots > 0 and ' ' .. join(t.got.slots, ' ')
     deaf = math.max(deaf, tell(inbox, t.id, t.got.token, t.claim, slots))
   end
   return deaf

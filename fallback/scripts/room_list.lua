@@ -5,6 +5,9 @@ if type(about) == 'table' or line.err or about and not string.match(about, '^lk1
 end
 local ms, held = now_us() / 1000, {}
 for i = 1, #line, 2 do
+  if not is_id(line[i]) then
+    return {-1}
+  end
   local record, left = redis.call('HGET', HOLDS, line[i]), tonumber(line[i + 1]) - ms
   if record and left > 0 then
     local token, since, slots, member = parse(record)
