@@ -29,6 +29,10 @@ var passing = []string{
 	"OOM", "MISCONF", "max number of clients", "NOSCRIPT",
 }
 
+// halfWay ends a script in its middle, and what it has written stays: its slot moves
+// to another server, it has removed a key, and asked for that key again.
+const halfWay = "attempted to access a non local key"
+
 func fateOf(err error) fate {
 	if err == nil {
 		return answered
@@ -39,6 +43,9 @@ func fateOf(err error) fate {
 			if says(err, prefix) {
 				return postponed
 			}
+		}
+		if strings.Contains(err.Error(), halfWay) {
+			return unknown
 		}
 		if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 			return postponed
@@ -57,11 +64,14 @@ func fateOf(err error) fate {
 	return unknown
 }
 
-// says reports whether the server's error has that code. Before Redis 7, an error
-// inside a script came wrapped in one of the script.
+// says reports whether the server's error has that code. An error inside a script may
+// come wrapped in one of the script: always before Redis 7.
 func says(err error, code string) bool {
-	return redis.HasErrorPrefix(err, code) || redis.HasErrorPrefix(err, "Error running script") &&
-		(strings.Contains(err.Error(), ": "+code) || strings.Contains(err.Error(), ": -"+code))
+	if redis.HasErrorPrefix(err, code) {
+		return true
+	}
+	inScript := redis.HasErrorPrefix(err, "Error ") || redis.HasErrorPrefix(err, "user_script")
+	return inScript && (strings.Contains(err.Error(), ": "+code+" ") || strings.Contains(err.Error(), ": -"+code+" "))
 }
 
 // translate gives an error of the service the name that the contract has for it.

@@ -14,7 +14,11 @@ const suspended = time.Second
 
 func (s stamp) elapsed() time.Duration {
 	now := time.Now()
-	mono, wall := now.Sub(s.t), now.Round(0).Sub(s.t.Round(0))
+	return longer(now.Sub(s.t), now.Round(0).Sub(s.t.Round(0)))
+}
+
+// longer says how long it was by what the two clocks say.
+func longer(mono, wall time.Duration) time.Duration {
 	if wall > mono+suspended {
 		return wall
 	}

@@ -82,6 +82,30 @@ func open(t *testing.T, rdb redis.UniversalClient, opts ...recipes.Option) *fall
 	return c
 }
 
+// dialAs is dial for a user.
+func dialAs(t *testing.T, addr, user, password string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, Username: user, Password: password})
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// recorder keeps the warnings that are logged.
+type recorder chan string
+
+func (r recorder) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// Write implements io.Writer; one call is one record.
+func (r recorder) Write(p []byte) (int, error) {
+	select {
+	case r <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
 func newMutex(t *testing.T, c *fallback.Client, key string, opts ...recipes.Option) *fallback.Mutex {
 	t.Helper()
 	m, err := fallback.NewMutex(c, key, opts...)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -103,12 +104,20 @@ func (c *Cluster) Owner(t testing.TB, slot int) int {
 // MoveSlot moves a slot with all its keys to server dst, as redis-cli does.
 func (c *Cluster) MoveSlot(t testing.TB, slot, dst int) {
 	t.Helper()
+	c.MoveSlotIn(t, slot, dst, 0)
+}
+
+// MoveSlotIn is MoveSlot and takes for so long at least: meanwhile the keys that are
+// there stay, and those that are not can only be made at the new place.
+func (c *Cluster) MoveSlotIn(t testing.TB, slot, dst int, d time.Duration) {
+	t.Helper()
 	src := c.Owner(t, slot)
 	if src == dst {
 		t.Fatalf("slot %d is at server %d already", slot, dst)
 	}
 	c.Servers[dst].Do(t, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[src])
 	c.Servers[src].Do(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[dst])
+	time.Sleep(d)
 	host, port, _ := net.SplitHostPort(c.Servers[dst].addr)
 	for {
 		keys := texts(c.Servers[src].Do(t, "CLUSTER", "GETKEYSINSLOT", slot, 100))

@@ -84,5 +84,5 @@ func (p *process) log() string {
 // lastLines returns the end of a log.
 func lastLines(text string) string {
 	lines := strings.SplitAfter(text, "\n")
-	return strings.Join(lines[max(0, len(lines)-40):], "")
+	return strings.Join(lines[max(0, len(lines)-20):], "")
 }

@@ -39,6 +39,7 @@ func (s Suite) run(t *testing.T, c check) {
 		return
 	}
 	t.Run(c.name, func(t *testing.T) {
+		t.Parallel()
 		for w, way := range s.Ways {
 			if !skip(t, way.Name, c, way.Lacks) {
 				s.inWorld(t, way.Name, c, func(e *env) { c.way(e, w) })
