@@ -49,7 +49,10 @@ if record then -- granted while nobody listened, or the same request again
   return done(1, got)
 end
 
-bury(us)
+local queues = redis.call('EXISTS', QUEUE, ALIVE) > 0
+if queues then
+  bury(us)
+end
 if op ~= 'touch' and redis.call('ZSCORE', ALIVE, 'x' .. id) then
   return done(-2)
 end
@@ -61,7 +64,7 @@ if op ~= 'touch' and under ~= '' then
   return done(1, admit(member, us, us, px, tonumber((parse(record)))))
 end
 
-local first = head()
+local first = queues and head()
 if kind and (kind ~= ARGV[6] or size ~= tonumber(ARGV[7])) and (used > 0 or first) then
   return done(-3, kind == ARGV[6] and size or 0)
 end
