@@ -11,4 +11,7 @@ import (
 // The lock was given back.
 var ErrNotReplicated = errors.New("too few replicas acknowledged the lock")
 
+// errHolderGone: the hold under which another was to be let in is not there.
+var errHolderGone = errors.New("the holder is gone")
+
 var errNoClient = fmt.Errorf("%w: want a client", recipes.ErrInvalid)

@@ -45,6 +45,15 @@ func (h *hold) Remaining() time.Duration {
 	return h.trust.remaining()
 }
 
+// Slots is what recipes.Grant.Slots asks for.
+func (h *hold) Slots() []int {
+	var slots []int
+	for _, n := range h.further {
+		slots = append(slots, int(n))
+	}
+	return slots
+}
+
 // renewed takes over what an answer is worth.
 func (h *hold) renewed(t trust) {
 	h.mu.Lock()

@@ -96,7 +96,7 @@ func TestOptionsOfTheClient(t *testing.T) {
 			t.Errorf("%+v, %+v", l.cfg, l.set)
 		}
 		g := r.lock(r.of(c))
-		if r.Exists(DefaultPrefix+":{x}:mutex") || !r.Exists("app:{x}:mutex") {
+		if r.Exists(DefaultPrefix+":{x}:lock") || !r.Exists("app:{x}:lock") {
 			t.Errorf("keys %q", r.Keys())
 		}
 		r.release(g)
@@ -172,12 +172,12 @@ func TestServerThatSaysNothing(t *testing.T) {
 // A key that holds something else is left as it is.
 func TestKeyHoldsSomethingElse(t *testing.T) {
 	for name, set := range map[string]func(r *rig){
-		"AnotherType":           func(r *rig) { r.Lpush("lockkeeper:{x}:mutex", "v") },
-		"AnotherText":           func(r *rig) { r.Set("lockkeeper:{x}:mutex", "v") },
+		"AnotherType":           func(r *rig) { r.Lpush("lockkeeper:{x}:lock", "v") },
+		"AnotherText":           func(r *rig) { r.Set("lockkeeper:{x}:lock", "v") },
 		"AnotherTypeOfQueue":    func(r *rig) { r.Lpush("lockkeeper:{x}:mutex-queue", "v") },
 		"AnotherTypeOfAlive":    func(r *rig) { r.Lpush("lockkeeper:{x}:mutex-alive", "v") },
-		"AnotherTypeOfToken":    func(r *rig) { r.Lpush("lockkeeper:{x}:mutex-token", "v") },
-		"AnotherTextOfTheToken": func(r *rig) { r.Set("lockkeeper:{x}:mutex-token", "v") },
+		"AnotherTypeOfToken":    func(r *rig) { r.Lpush("lockkeeper:{x}:lock-token", "v") },
+		"AnotherTextOfTheToken": func(r *rig) { r.Set("lockkeeper:{x}:lock-token", "v") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, r *rig) {

@@ -14,6 +14,13 @@ import (
 
 var escapeBraces = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 
+// These are the same for every kind of lock: so a lock of one kind is seen to exclude
+// one of another, and tokens go on rising when a program changes the kind.
+const (
+	mainKey  = "lock"
+	tokenKey = "lock-token"
+)
+
 // keysOf returns the keys of a lock, one for each suffix.
 func keysOf(prefix, name string, suffixes []string) []string {
 	base := prefix + ":{" + escapeBraces.Replace(name) + "}:"

@@ -41,6 +41,7 @@ const (
 	notInLine   = -1
 	givenUp     = -2
 	isSomething = -3 // else
+	holderGone  = -4 // under which it was to be let in
 )
 
 // acquire returns what is wanted of the lock when its turn has come; with try, at once or
@@ -126,7 +127,10 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 				look = p.lookAgain(number(reply, 1))
 			case isSomething:
 				p.waits, p.doubt = false, false
-				return nil, recipes.ErrConflict
+				return nil, p.conflict(number(reply, 1))
+			case holderGone:
+				p.waits, p.doubt = false, false
+				return nil, errHolderGone
 			default: // where the first request is still on its way, the doubt remains
 				lost := p.waits
 				p.waits = false
@@ -160,6 +164,14 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 		}
 		confirming = p.l.cfg.replicas > 0
 	}
+}
+
+// conflict says what the key is used for, as far as that is known.
+func (p *place) conflict(size int64) error {
+	if p.l.kind.sized && size > 0 {
+		return fmt.Errorf("%w: its size is %d", recipes.ErrConflict, size)
+	}
+	return recipes.ErrConflict
 }
 
 // enough returns the trust in what a message said. The server granted the lock after

@@ -15,15 +15,15 @@ import (
 // what each of them gets and answers.
 type kind struct {
 	name     string
-	suffixes []string // of its keys; the first renewed of them are what renew gets
-	renewed  int
+	suffixes []string // of its keys
+	renewed  []int    // which of them renew gets
 	acquire  *script
 	leave    *script
 	renew    *script
 	list     *script
 	sized    bool // recipes.Contender.Permits matters
-	// excludes reports whether two such holds can't be there together.
-	excludes func(a, b want) bool
+	// excludes reports whether other can't be there any more, now that h is.
+	excludes func(h, other *hold) bool
 }
 
 // A lock is one lock object of any kind. It holds nothing.
@@ -78,7 +78,13 @@ func (l *lock) confirms() bool {
 	return l.cfg.fixed || l.set.LockDelay > 0 || l.cfg.replicas > 0
 }
 
-func (l *lock) renewKeys() []string { return l.keys[:l.kind.renewed] }
+func (l *lock) renewKeys() []string {
+	keys := make([]string, len(l.kind.renewed))
+	for i, n := range l.kind.renewed {
+		keys[i] = l.keys[n]
+	}
+	return keys
+}
 
 func (l *lock) withReplicas(q query) ask {
 	return ask{query: q, replicas: l.cfg.replicas, wait: l.cfg.replicaWait}
@@ -88,7 +94,9 @@ func (l *lock) withReplicas(q query) ask {
 type want struct {
 	mode string // "lock", "read", "write", …: recipes.Contender.Kind, without spaces
 	size int    // how much of a lock that has a size
-	args []any  // for the acquiring script, behind those that all of them get
+	// under is the id of the hold under which it is to be let in without queueing.
+	under string
+	args  []any // for the acquiring script, behind those that all of them get
 }
 
 // member is what the server knows of a contender: see line.lua.

@@ -16,13 +16,13 @@ var exclusive = want{mode: "lock"}
 
 var mutexKind = &kind{
 	name:     "mutex",
-	suffixes: []string{"mutex", "mutex-token", "mutex-queue", "mutex-alive"},
-	renewed:  1,
+	suffixes: []string{mainKey, tokenKey, "mutex-queue", "mutex-alive"},
+	renewed:  []int{0},
 	acquire:  load("line", "mutex", "mutex_acquire"),
 	leave:    load("line", "mutex", "mutex_leave"),
 	renew:    load("mutex_renew"),
 	list:     load("line", "mutex", "mutex_list"),
-	excludes: func(a, b want) bool { return true },
+	excludes: func(h, other *hold) bool { return true },
 }
 
 // NewMutex returns the lock with that key: 1 to 1024 bytes of any kind. It sends

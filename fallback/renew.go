@@ -52,7 +52,7 @@ func newRenewer(c *Client) *renewer {
 // before and h excludes is lost: somebody has removed it, and we are the first to know.
 func (r *renewer) add(h *hold) bool {
 	for _, other := range r.of(h.l) {
-		if h.l.kind.excludes(h.want, other.want) {
+		if h.l.kind.excludes(h, other) {
 			other.lose(recipes.ErrNodeDeleted, true)
 		}
 	}

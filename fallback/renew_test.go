@@ -127,7 +127,7 @@ func TestRenewalFailsForEver(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.refuse("EVALSHA", "READONLY You can't write against a read only replica.")
 		<-g.Done()
-		if ms := r.TTL("lockkeeper:{x}:mutex"); ms <= 0 {
+		if ms := r.TTL("lockkeeper:{x}:lock"); ms <= 0 {
 			t.Error("the server had given it up before")
 		}
 		if at := <-told; time.Since(at) > 0 {

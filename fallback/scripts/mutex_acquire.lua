@@ -9,7 +9,10 @@
 local op, inbox, live, px, member = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local id = id_of(member)
 
-local held = redis.call('GET', LOCK)
+local held = redis.pcall('GET', LOCK)
+if type(held) == 'table' then
+  return {-3, 0, 0}
+end
 if held then
   local who, token = holder(held)
   if not who then

@@ -1,5 +1,8 @@
 -- Lists the holder and those who wait: see waiting.
-local held = redis.call('GET', LOCK)
+local held = redis.pcall('GET', LOCK)
+if type(held) == 'table' then
+  return {-1}
+end
 if not held then
   return waiting({0})
 end

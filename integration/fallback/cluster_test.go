@@ -46,7 +46,7 @@ func TestCluster(t *testing.T) {
 func testAnyName(t *testing.T, c *redistest.Cluster) {
 	a, b := member(t, c, byTimer()), member(t, c, byTimer())
 	for _, name := range []string{
-		"plain", "a{b}c", "{a", "a}", "}{", "{}", "{}{b}", "foo{}{bar}", "foo{{bar}}zap", "a%7Bb", "%", " ", "ä\x00\xff\n", "a:b", "}:mutex",
+		"plain", "a{b}c", "{a", "a}", "}{", "{}", "{}{b}", "foo{}{bar}", "foo{{bar}}zap", "a%7Bb", "%", " ", "ä\x00\xff\n", "a:b", "}:lock",
 		strings.Repeat("{", 500),
 	} {
 		x, y := newMutex(t, a, name), newMutex(t, b, name)
@@ -103,7 +103,7 @@ func testLocksOfAllSlots(t *testing.T, c *redistest.Cluster) {
 // is renewed there, the release hands over there, to one that was told. R34, R60
 func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	a, b := newMutex(t, member(t, c, byTimer(), fallback.TTL(3*time.Second)), key(t)), newMutex(t, member(t, c, byTimer()), key(t))
-	slot := c.Slot(t, "lockkeeper:{"+key(t)+"}:mutex")
+	slot := c.Slot(t, "lockkeeper:{"+key(t)+"}:lock")
 	for range 3 { // once round
 		g := lock(t, a)
 		next := lockLater(t, b)
@@ -125,7 +125,7 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 // all at one place then, and requests are sent on, or refused for the moment.
 func testSlotMovesUnderLoad(t *testing.T, c *redistest.Cluster) {
 	r := history.New(t)
-	slot := c.Slot(t, "lockkeeper:{"+key(t)+"}:mutex")
+	slot := c.Slot(t, "lockkeeper:{"+key(t)+"}:lock")
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for id := range 3 {

@@ -38,24 +38,31 @@ func Mutex(b Backend) conformance.Suite {
 // removeFromMutex takes the holder or a waiter away. A holder that asked for a delay is
 // made one that is dead: the lock stays closed.
 func removeFromMutex(ctx context.Context, rdb redis.UniversalClient, key, id string) error {
-	base := fallback.DefaultPrefix + ":{" + key + "}:mutex"
-	held, err := rdb.Get(ctx, base).Result()
+	main := base(key) + "lock"
+	held, err := rdb.Get(ctx, main).Result()
 	if err != nil && err != redis.Nil {
 		return err
 	}
 	if f := strings.SplitN(held, " ", 10); len(f) == 10 && f[3] == id {
 		if f[6] == "0" {
-			return rdb.Del(ctx, base).Err()
+			return rdb.Del(ctx, main).Err()
 		}
 		f[3] = "-"
-		return rdb.Do(ctx, "set", base, strings.Join(f, " "), "px", f[6]).Err()
+		return rdb.Do(ctx, "set", main, strings.Join(f, " "), "px", f[6]).Err()
 	}
-	for _, member := range rdb.ZRange(ctx, base+"-queue", 0, -1).Val() {
+	return removeWaiter(ctx, rdb, base(key)+"mutex", id)
+}
+
+// base begins the names of a lock's keys.
+func base(key string) string { return fallback.DefaultPrefix + ":{" + key + "}:" }
+
+func removeWaiter(ctx context.Context, rdb redis.UniversalClient, line, id string) error {
+	for _, member := range rdb.ZRange(ctx, line+"-queue", 0, -1).Val() {
 		if strings.HasPrefix(member, id+" ") {
-			if err := rdb.ZRem(ctx, base+"-queue", member).Err(); err != nil {
+			if err := rdb.ZRem(ctx, line+"-queue", member).Err(); err != nil {
 				return err
 			}
 		}
 	}
-	return rdb.ZRem(ctx, base+"-alive", id).Err()
+	return rdb.ZRem(ctx, line+"-alive", id).Err()
 }

@@ -1,0 +1,53 @@
+package fallback_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/link"
+	"github.com/lockkeeper/lockkeeper/integration/redistest"
+	"github.com/lockkeeper/lockkeeper/internal/redisconformance"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestFairConformance(t *testing.T) {
+	redisconformance.Fair(redisconformance.Backend{
+		Start:   pool(t),
+		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second)},
+	}).Run(t)
+}
+
+// Ten waiters die, then the holder releases. The server believes for one WaiterTimeout
+// that they live, and gives the lock to the first of them for that long: not for ten. R36
+func TestDeadWaitersOfFair(t *testing.T) {
+	const live = 5 * time.Second
+	s := redistest.Start(t)
+	l := link.New(t, s.Addr())
+	fair := func(addr string) *fallback.Fair {
+		f, err := fallback.NewFair(open(t, dial(t, addr)), key(t), fallback.WaiterTimeout(live), fallback.TTL(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first, dead, last := fair(s.Addr()), fair(l.Addr()), fair(s.Addr())
+	g := acquired(t, first.Lock)
+	ctx, giveUp := context.WithCancel(t.Context())
+	for range 10 {
+		go dead.Lock(ctx)
+	}
+	lined(t, first, 11)
+	next := acquireLater(t, last.Lock)
+	lined(t, first, 12)
+	l.Hole()
+	release(t, g)
+	// If each of them took a WaiterTimeout, that would be ten.
+	release(t, next.within(t, 5*live))
+	l.Heal()
+	giveUp()
+	nothingLeft(t, s)
+}
+
+var _ recipes.Lockable = (*fallback.Fair)(nil)
