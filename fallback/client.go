@@ -67,17 +67,23 @@ func New(rdb redis.UniversalClient, opts ...recipes.Option) (*Client, error) {
 	if err := checkClient(rdb); err != nil {
 		return nil, err
 	}
-	c := &Client{rdb: rdb, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
+	c := newClient(rdb, cfg, set)
 	c.opts = forLocks(opts)
 	if c.realm, err = checkServers(rdb, cfg, set.Logger); err != nil {
 		return nil, err
 	}
 	c.realm = cmp.Or(cfg.realm, c.realm, c.id)
+	return c, nil
+}
+
+// newClient makes a client of which nothing runs yet.
+func newClient(rdb redis.UniversalClient, cfg config, set recipes.Settings) *Client {
+	c := &Client{rdb: rdb, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.inbox = newInbox(c)
 	c.renewer = newRenewer(c)
 	c.janitor = newJanitor(c)
-	return c, nil
+	return c
 }
 
 func randomID() string {
