@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -188,6 +189,9 @@ func parallel(ctx context.Context, libs []library, each time.Duration) ([]row, e
 	return rows, nil
 }
 
+// patience is how long a waiter is given when all others have gone.
+const patience = 2 * time.Second
+
 func handover(ctx context.Context, libs []library, each time.Duration) ([]row, error) {
 	const n = 16
 	clients, stop, err := openAll(libs, n)
@@ -197,6 +201,7 @@ func handover(ctx context.Context, libs []library, each time.Duration) ([]row, e
 	defer stop()
 	took := make([][]time.Duration, len(libs))
 	shares := make([][n]int, len(libs))
+	forgotten := make([]atomic.Int32, len(libs)) // waiters
 	counts := make([]counter, len(libs))
 	err = inTurns(ctx, libs, each, func(i, round int, d time.Duration) error {
 		return counts[i].over(ctx, libs[i], func() (int, error) {
@@ -207,10 +212,16 @@ func handover(ctx context.Context, libs []library, each time.Duration) ([]row, e
 			errs := make(chan error, n)
 			var wg sync.WaitGroup
 			end := time.Now().Add(d)
+			ctx, cancel := context.WithDeadline(ctx, end.Add(patience))
+			defer cancel()
 			for c := range n {
 				wg.Go(func() {
 					for time.Now().Before(end) {
 						unlock, err := clients[i][c].lock(ctx, key)
+						if errors.Is(err, context.DeadlineExceeded) {
+							forgotten[i].Add(1)
+							return
+						}
 						if err != nil {
 							errs <- err
 							return
@@ -253,6 +264,7 @@ func handover(ctx context.Context, libs []library, each time.Duration) ([]row, e
 			{"commands", counts[i].each(lib)},
 			{"least share", fmt.Sprint(slices.Min(shares[i][:]))},
 			{"largest", fmt.Sprint(slices.Max(shares[i][:]))},
+			{"never woken", fmt.Sprint(forgotten[i].Load())},
 		}})
 	}
 	return rows, nil

@@ -15,23 +15,23 @@ import (
 )
 
 // checkClient refuses clients that would make locks unsafe, whatever the server.
-func checkClient(rdb redis.UniversalClient) error {
-	var timeout time.Duration
-	var obeys bool
+// It reports whether rdb heeds the deadlines of contexts, and after what time it stops
+// to wait for an answer, or 0.
+func checkClient(rdb redis.UniversalClient) (obeys bool, timeout time.Duration, err error) {
 	switch c := rdb.(type) {
 	case *redis.Ring:
-		return fmt.Errorf("%w: New: a Ring moves keys to other servers by itself: want a Client or a ClusterClient", recipes.ErrInvalid)
+		return false, 0, fmt.Errorf("%w: New: a Ring moves keys to other servers by itself: want a Client or a ClusterClient", recipes.ErrInvalid)
 	case *redis.Client:
 		timeout, obeys = c.Options().ReadTimeout, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		timeout, obeys = c.Options().ReadTimeout, c.Options().ContextTimeoutEnabled
 	default:
-		return nil
+		return true, 0, nil // it may
 	}
 	if timeout <= 0 && !obeys {
-		return fmt.Errorf("%w: New: the Redis client has no ReadTimeout: set one below the TTL, or ContextTimeoutEnabled", recipes.ErrInvalid)
+		return false, 0, fmt.Errorf("%w: New: the Redis client has no ReadTimeout: set one below the TTL, or ContextTimeoutEnabled", recipes.ErrInvalid)
 	}
-	return nil
+	return obeys, timeout, nil
 }
 
 // checkServers asks every master whether it keeps keys, and returns a name of the

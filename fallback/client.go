@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,26 +21,28 @@ import (
 // are told that their turn has come, one loop that renews what is held, and whatever
 // is still to be cleaned up. Use one for each service; it is safe for concurrent use.
 type Client struct {
-	rdb   redis.UniversalClient
-	id    string // in the ids of its contenders and the name of its inbox
-	realm string
-	opts  []recipes.Option // defaults of its locks
-	set   recipes.Settings
-	cfg   config
+	rdb     redis.UniversalClient
+	id      string // in the ids of its contenders and the name of its inbox
+	realm   string
+	obeys   bool             // rdb heeds the deadlines of contexts
+	timeout time.Duration    // of rdb's reads; 0: unknown
+	opts    []recipes.Option // defaults of its locks
+	set     recipes.Settings
+	cfg     config
 
 	seq     atomic.Uint64
 	inbox   *inbox
 	renewer *renewer
 	janitor *janitor
+	workers *workers
+	sender  *sender // nil: for several servers
 
 	closing context.Context // ends, with ErrSessionClosed, when Close begins
 	close   context.CancelCauseFunc
 
-	mu     sync.Mutex
-	gates  map[string]*gate
-	calls  sync.WaitGroup // of users, that may still come to hold something
-	closed bool           // no more goroutines
-	wg     sync.WaitGroup // of those
+	mu    sync.Mutex
+	gates map[string]*gate
+	calls sync.WaitGroup // of users, that may still come to hold something
 }
 
 // New returns a client for the service behind rdb: one server, a Sentinel group or a
@@ -64,10 +67,12 @@ func New(rdb redis.UniversalClient, opts ...recipes.Option) (*Client, error) {
 	if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
 		return nil, fmt.Errorf("%w: New(nil): want a Redis client", recipes.ErrInvalid)
 	}
-	if err := checkClient(rdb); err != nil {
+	obeys, timeout, err := checkClient(rdb)
+	if err != nil {
 		return nil, err
 	}
 	c := newClient(rdb, cfg, set)
+	c.obeys, c.timeout = obeys, timeout
 	c.opts = forLocks(opts)
 	if c.realm, err = checkServers(rdb, cfg, set.Logger); err != nil {
 		return nil, err
@@ -80,6 +85,8 @@ func New(rdb redis.UniversalClient, opts ...recipes.Option) (*Client, error) {
 func newClient(rdb redis.UniversalClient, cfg config, set recipes.Settings) *Client {
 	c := &Client{rdb: rdb, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
 	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.workers = newWorkers()
+	c.sender = newSender(c)
 	c.inbox = newInbox(c)
 	c.renewer = newRenewer(c)
 	c.janitor = newJanitor(c)
@@ -102,15 +109,7 @@ func (c *Client) inboxes() string { return c.cfg.prefix + ":inbox:" }
 
 // spawn runs f on a goroutine that Close waits for. It returns false if the client is
 // closed, and then does not run f.
-func (c *Client) spawn(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.wg.Go(f)
-	return true
-}
+func (c *Client) spawn(f func()) bool { return c.workers.run(f) }
 
 // enter counts a call that may come to hold something. It fails once Close has begun.
 func (c *Client) enter() error {
@@ -121,13 +120,6 @@ func (c *Client) enter() error {
 	}
 	c.calls.Add(1)
 	return nil
-}
-
-// bound returns a copy of ctx that also ends when the client is closed.
-func (c *Client) bound(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	forget := context.AfterFunc(c.closing, func() { cancel(context.Cause(c.closing)) })
-	return ctx, func() { forget(); cancel(nil) }
 }
 
 // Close revokes what the client holds, with [recipes.ErrSessionClosed], gives it back,
@@ -142,11 +134,9 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.renewer.close()
 	c.calls.Wait()
+	c.renewer.drain()
 	err := c.janitor.drain()
 	c.inbox.close()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
+	c.workers.close()
 	return err
 }

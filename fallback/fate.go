@@ -57,11 +57,14 @@ func fateOf(err error) fate {
 	return unknown
 }
 
-// says reports whether the server's error has that code. Before Redis 7, an error
-// inside a script came wrapped in one of the script.
+// says reports whether the server's error has that code. An error inside a script may
+// come wrapped in one of the script: always before Redis 7.
 func says(err error, code string) bool {
-	return redis.HasErrorPrefix(err, code) || redis.HasErrorPrefix(err, "Error running script") &&
-		(strings.Contains(err.Error(), ": "+code) || strings.Contains(err.Error(), ": -"+code))
+	if redis.HasErrorPrefix(err, code) {
+		return true
+	}
+	inScript := redis.HasErrorPrefix(err, "Error ") || redis.HasErrorPrefix(err, "user_script")
+	return inScript && (strings.Contains(err.Error(), ": "+code+" ") || strings.Contains(err.Error(), ": -"+code+" "))
 }
 
 // translate gives an error of the service the name that the contract has for it.

@@ -56,20 +56,20 @@ func (l *lock) through(ctx context.Context, try bool) (*gate, baton, error) {
 	g.line = append(g.line, v)
 	c.mu.Unlock()
 
-	ctx, stop := c.bound(ctx)
-	defer stop()
 	select {
 	case b := <-v.turn:
-		if ctx.Err() == nil {
+		if c.ended(ctx) == nil {
 			return g, b, nil
 		}
 		g.giveUp(b)
+		return nil, baton{}, c.ended(ctx)
 	case <-ctx.Done():
-		if !g.remove(v) { // its turn came at the same time
-			g.giveUp(<-v.turn)
-		}
+	case <-c.closing.Done():
 	}
-	return nil, baton{}, context.Cause(ctx)
+	if !g.remove(v) { // its turn came at the same time
+		g.giveUp(<-v.turn)
+	}
+	return nil, baton{}, c.ended(ctx)
 }
 
 func (g *gate) remove(v *visitor) bool {

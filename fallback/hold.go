@@ -57,8 +57,6 @@ func (h *hold) renewed(t trust) {
 // Verify implements recipes.Hold: one round trip, which renews at the same time.
 func (h *hold) Verify(ctx context.Context) error {
 	c := h.l.c
-	ctx, stop := c.bound(ctx)
-	defer stop()
 	px := h.l.px()
 	if h.l.cfg.fixed {
 		px = 0
@@ -67,8 +65,8 @@ func (h *hold) Verify(ctx context.Context) error {
 	for {
 		sent := stamped()
 		reply, acks, err := c.ask(ctx, h.l.withReplicas(query{h.l.kind.renew, h.l.renewKeys(), []any{h.id, px}}))
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := c.ended(ctx); err != nil {
+			return err
 		}
 		switch fateOf(err) {
 		case answered:
@@ -83,9 +81,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		case refused:
 			return translate(err)
 		}
-		if pauseFor(ctx, pause.NextBackOff()) != nil {
-			return context.Cause(ctx)
-		}
+		c.pauseFor(ctx, pause.NextBackOff())
 	}
 }
 
@@ -160,8 +156,9 @@ func (h *hold) leave() {
 
 // GiveUp implements recipes.Hold.
 func (h *hold) GiveUp(cause error, done func(error)) {
-	sound := cause == nil && h.trustLeft() > 0
+	h.l.c.janitor.begin() // before it is out of sight of Close
 	if !h.end() {
+		h.l.c.janitor.cancel()
 		done(nil)
 		return
 	}
@@ -172,8 +169,8 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	}
 	e.done = func(w was, repeated bool, err error) {
 		h.leave()
-		if err == nil && sound && w == wasNothing && !repeated {
-			// Our own clock had trusted it: somebody has removed it, or a failover.
+		if err == nil && cause == nil && w == wasNothing && !repeated && h.trustLeft() > 0 {
+			// Our own clock still trusts it: somebody has removed it, or a failover.
 			err = fmt.Errorf("%w: %w", recipes.ErrRevoked, recipes.ErrNodeDeleted)
 		}
 		done(err)
@@ -187,15 +184,14 @@ func (h *hold) trustLeft() time.Duration {
 	return h.trust.remaining()
 }
 
-// pauseFor waits for d, or returns the cause of ctx's end.
-func pauseFor(ctx context.Context, d time.Duration) error {
+// pauseFor waits for d, or until the call has ended.
+func (c *Client) pauseFor(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-c.closing.Done():
 	}
 }
 

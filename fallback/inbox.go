@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ type inbox struct {
 	open    bool                 // there is a reader
 	closed  bool
 	sub     *redis.PubSub
-	idle    time.Time // since when nobody waits
+	idle    time.Time // since when nobody waits, if nobody does
 	deaf    time.Time // until when we can't rely on messages
 	warned  bool
 	stop    chan struct{}
@@ -100,19 +101,18 @@ func (b *inbox) refused(what string, err error) {
 // read is the reader. It makes a new subscription whenever the old one shows no life.
 func (b *inbox) read() {
 	pause := newPause(100*time.Millisecond, time.Second)
-	for b.again() {
+	for b.wanted() {
 		sub := b.c.rdb.Subscribe(context.Background(), b.c.inboxes()+b.c.id)
-		if !b.use(sub) {
+		over := make(chan struct{})
+		if !b.use(sub) || !b.c.spawn(func() { b.pulse(sub, over) }) {
 			sub.Close()
 			break
 		}
-		beat := time.AfterFunc(pulse, nil)
-		beat.Stop()
-		beat = time.AfterFunc(pulse, func() { b.beat(sub, beat) })
 		err := b.receive(sub, pause)
-		beat.Stop()
+		close(over)
 		sub.Close()
-		if err != nil && fateOf(err) == refused {
+		var answer redis.Error
+		if errors.As(err, &answer) && fateOf(err) == refused {
 			b.refused("subscribe", err)
 			b.wakeAll()
 			break
@@ -127,8 +127,8 @@ func (b *inbox) read() {
 	b.mu.Unlock()
 }
 
-// again reports whether anybody needs the subscription.
-func (b *inbox) again() bool {
+// wanted reports whether anybody needs the subscription.
+func (b *inbox) wanted() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.closed && len(b.waiters) > 0
@@ -141,21 +141,26 @@ func (b *inbox) use(sub *redis.PubSub) bool {
 	return !b.closed
 }
 
-// beat asks for a sign of life, or gives up a subscription that nobody needs.
-func (b *inbox) beat(sub *redis.PubSub, beat *time.Timer) {
-	b.mu.Lock()
-	idle := len(b.waiters) == 0 && time.Since(b.idle) > idleAfter
-	over := b.closed || b.sub != sub
-	b.mu.Unlock()
-	switch {
-	case over:
-	case idle:
-		sub.Close()
-	default:
+// pulse asks for signs of life, and gives up a subscription that nobody needs.
+func (b *inbox) pulse(sub *redis.PubSub, over <-chan struct{}) {
+	t := time.NewTicker(pulse)
+	defer t.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-t.C:
+		}
+		b.mu.Lock()
+		idle := len(b.waiters) == 0 && time.Since(b.idle) > idleAfter
+		b.mu.Unlock()
+		if idle {
+			sub.Close()
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), pulse)
 		sub.Ping(ctx) // if it fails, the reader sees it
 		cancel()
-		beat.Reset(pulse)
 	}
 }
 

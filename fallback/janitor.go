@@ -58,25 +58,36 @@ func newJanitor(c *Client) *janitor {
 	return j
 }
 
-// do starts an errand and returns at once.
-func (j *janitor) do(e errand) {
+// begin announces an errand: from then on, drain waits for it.
+func (j *janitor) begin() {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.pending++; j.pending == 1 {
 		j.none = make(chan struct{})
 	}
-	j.mu.Unlock()
+}
+
+// cancel takes back what begin said.
+func (j *janitor) cancel() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.pending--; j.pending == 0 {
+		close(j.none)
+	}
+}
+
+// do starts an errand that was announced, and returns at once.
+func (j *janitor) do(e errand) {
 	finish := func(w was, repeated bool, err error) {
 		if e.done != nil {
 			e.done(w, repeated, err)
 		}
-		j.mu.Lock()
-		defer j.mu.Unlock()
 		if err != nil || w == wasExpired {
+			j.mu.Lock()
 			j.failed++
+			j.mu.Unlock()
 		}
-		if j.pending--; j.pending == 0 {
-			close(j.none)
-		}
+		j.cancel()
 	}
 	if !j.c.spawn(func() { finish(j.run(e)) }) {
 		finish(wasNothing, false, recipes.ErrSessionClosed) // Close has seen to it
@@ -93,11 +104,10 @@ func (j *janitor) run(e errand) (was, bool, error) {
 	pause := newPause(5*time.Millisecond, time.Second)
 	for {
 		j.free <- struct{}{}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		reply, _, err := j.c.ask(ctx, ask{query: q})
-		cancel()
+		a := j.c.answer(context.Background(), ask{query: q})
 		<-j.free
-		switch fateOf(err) {
+		reply := a.reply
+		switch err := a.err; fateOf(err) {
 		case answered:
 			if number(reply, 1) != 0 {
 				j.c.inbox.refused("publish", nil)

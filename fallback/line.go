@@ -47,8 +47,6 @@ const (
 // ErrBusy. If it fails, it leaves nothing behind: what can't be known is seen to by
 // the janitor.
 func (l *lock) acquire(ctx context.Context, w want, try bool) (*hold, error) {
-	ctx, stop := l.c.bound(ctx)
-	defer stop()
 	var last error
 	for {
 		p := l.newPlace(w, try)
@@ -94,9 +92,12 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 		if p.op != opTouch {
 			p.doubt = true
 		}
-		reply, acks, err := p.ask(ctx, q)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if p.op == opTouch { // give up early enough to look elsewhere
+			q.limit = p.l.cfg.live + q.wait
+		}
+		reply, acks, err := p.l.c.ask(ctx, q)
+		if ended := p.l.c.ended(ctx); ended != nil {
+			return nil, ended
 		}
 		var look time.Duration // when to look again
 		switch fateOf(err) {
@@ -161,13 +162,6 @@ func (p *place) wait(ctx context.Context, try bool, last *error) (*hold, error) 
 	}
 }
 
-// ask asks, and gives up early enough to look elsewhere.
-func (p *place) ask(ctx context.Context, a ask) ([]any, int, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.l.cfg.live+a.wait)
-	defer cancel()
-	return p.l.c.ask(ctx, a)
-}
-
 // enough returns the trust in what a message said. The server granted the lock after
 // it had answered our last request that it had not: so the claim counts from before
 // that was sent, however long the message was on its way. It reports whether enough is
@@ -189,8 +183,8 @@ func (p *place) sleep(ctx context.Context, d time.Duration) (*push, error) {
 	defer t.Stop()
 	select {
 	case m := <-p.pushes:
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if ended := p.l.c.ended(ctx); ended != nil {
+			return nil, ended
 		}
 		if m.granted {
 			return &m, nil
@@ -201,8 +195,9 @@ func (p *place) sleep(ctx context.Context, d time.Duration) (*push, error) {
 	case <-lost:
 		return nil, recipes.ErrSessionLost
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	case <-p.l.c.closing.Done():
 	}
+	return nil, p.l.c.ended(ctx)
 }
 
 // lookAgain says when a waiter is to look again for itself: soon after the holder's
@@ -245,6 +240,7 @@ func (p *place) abandon(closed time.Duration) {
 	if !p.waits && !p.doubt {
 		return
 	}
+	p.l.c.janitor.begin()
 	p.l.c.janitor.do(errand{
 		l: p.l, member: p.member, doubt: p.doubt, closed: closed,
 		lasts: 2*p.l.cfg.ttl + p.l.cfg.live + time.Second,

@@ -75,14 +75,12 @@ func slots(list string) (numbers []int) {
 
 // repeat asks what may be asked any number of times, until there is an answer.
 func (l *lock) repeat(ctx context.Context, q query) ([]any, error) {
-	ctx, stop := l.c.bound(ctx)
-	defer stop()
 	var last error
 	pause := newPause(2*time.Millisecond, 250*time.Millisecond)
 	for {
 		reply, _, err := l.c.ask(ctx, ask{query: q})
-		if ctx.Err() != nil {
-			return nil, withTrouble(context.Cause(ctx), last)
+		if ended := l.c.ended(ctx); ended != nil {
+			return nil, withTrouble(ended, last)
 		}
 		switch fateOf(err) {
 		case answered:
@@ -91,7 +89,7 @@ func (l *lock) repeat(ctx context.Context, q query) ([]any, error) {
 			return nil, translate(err)
 		}
 		last = err
-		pauseFor(ctx, pause.NextBackOff())
+		l.c.pauseFor(ctx, pause.NextBackOff())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -50,6 +51,10 @@ func newLock(c *Client, k *kind, name string, opts []recipes.Option, allowed ...
 	if l.set, err = settle(inherited, &l.cfg, allowed...); err != nil {
 		return nil, err
 	}
+	if l.cfg.replicas > 0 && c.timeout > 0 && l.cfg.replicaWait >= c.timeout {
+		return nil, fmt.Errorf("%w: WaitReplicas(%d, %v): want less than the Redis client's ReadTimeout, %v",
+			recipes.ErrInvalid, l.cfg.replicas, l.cfg.replicaWait, c.timeout)
+	}
 	l.keys = keysOf(c.cfg.prefix, name, k.suffixes)
 	return l, nil
 }
@@ -88,8 +93,14 @@ type want struct {
 
 // member is what the server knows of a contender: see line.lua.
 func (l *lock) member(id string, w want) string {
-	return fmt.Sprintf("%s %d %d %d %s %d %s", id, l.claim().Milliseconds(), l.cfg.passes,
-		l.set.LockDelay.Milliseconds(), w.mode, max(w.size, 1), l.set.Owner)
+	b := make([]byte, 0, 128)
+	b = append(append(b, id...), ' ')
+	for _, n := range []int64{l.claim().Milliseconds(), int64(l.cfg.passes), l.set.LockDelay.Milliseconds()} {
+		b = append(strconv.AppendInt(b, n, 10), ' ')
+	}
+	b = append(append(b, w.mode...), ' ')
+	b = append(strconv.AppendInt(b, int64(max(w.size, 1)), 10), ' ')
+	return string(append(b, l.set.Owner...))
 }
 
 // enter is the beginning of every acquisition. It returns a nested grant where ctx

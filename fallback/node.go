@@ -23,6 +23,7 @@ var errHangs = errors.New("the server does not answer")
 
 func (r *Redlock) newNode(rdb redis.UniversalClient) *node {
 	c := newClient(rdb, r.cfg.config, r.set)
+	c.obeys, c.timeout, _ = checkClient(rdb)
 	return &node{l: &lock{
 		c: c, kind: redlockKind, name: r.name, set: r.set, cfg: r.cfg.config,
 		keys: keysOf(r.cfg.prefix, r.name, redlockKind.suffixes),
@@ -39,7 +40,7 @@ func (n *node) ask(limit time.Duration, s *script, args ...any) ([]any, error) {
 	var state atomic.Int32
 	got := make(chan answer, 1)
 	if !n.l.c.spawn(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := n.l.c.detached(context.Background())
 		defer cancel()
 		reply, err := n.l.c.run(ctx, query{s, n.l.keys, args})
 		if !state.CompareAndSwap(underWay, returned) {

@@ -111,9 +111,21 @@ func (r *Redlock) compete(ctx context.Context, try bool) (*recipes.Grant, error)
 		if b.last != nil {
 			last = b.last
 		}
-		if err := pauseFor(ctx, pause.NextBackOff()); err != nil {
+		if err := rest(ctx, pause.NextBackOff()); err != nil {
 			return nil, withTrouble(err, last)
 		}
+	}
+}
+
+// rest waits for d, or returns the cause of ctx's end.
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

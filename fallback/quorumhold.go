@@ -171,7 +171,7 @@ func (h *quorumHold) Verify(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if err := pauseFor(ctx, pause.NextBackOff()); err != nil {
+		if err := rest(ctx, pause.NextBackOff()); err != nil {
 			return err
 		}
 	}

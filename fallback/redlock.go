@@ -38,8 +38,8 @@ import (
 // than the TTL: each grant has the largest that its servers give out, which they learn
 // with its release and its renewals.
 //
-// It holds nothing itself: it may be shared by any number of goroutines, and each call
-// is a contender of its own.
+// It may be shared by any number of goroutines, and each call is a contender of its own.
+// It has goroutines of its own: it must be closed.
 type Redlock struct {
 	name  string
 	set   recipes.Settings
@@ -171,7 +171,7 @@ func validateServers(servers []redis.UniversalClient) error {
 		if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
 			return fmt.Errorf("%w: NewRedlock: server %d is nil", recipes.ErrInvalid, i)
 		}
-		if err := checkClient(rdb); err != nil {
+		if _, _, err := checkClient(rdb); err != nil {
 			return err
 		}
 		for j := range i {
@@ -266,7 +266,6 @@ func (r *Redlock) Key() string { return r.name + " " + r.realm }
 // Close revokes what is held, with [recipes.ErrSessionClosed], gives it back, and returns
 // when nothing is left on any server, or will have gone by itself: where one can't be
 // reached, that takes a little more than twice the TTL, and is an error. It is idempotent.
-// A Redlock that holds nothing and has cleaned up needs no Close.
 func (r *Redlock) Close() error {
 	r.mu.Lock()
 	r.close(recipes.ErrSessionClosed)

@@ -36,10 +36,12 @@ type renewer struct {
 	byLock map[string][]*hold // by the first key
 	at     time.Time          // when the loop looks next; zero: it does not run
 	closed bool
+	none   *sync.Cond // with mu: nothing is held
 }
 
 func newRenewer(c *Client) *renewer {
 	r := &renewer{c: c, wake: make(chan struct{}, 1), holds: make(map[*hold]struct{}), byLock: make(map[string][]*hold)}
+	r.none = sync.NewCond(&r.mu)
 	if _, single := c.rdb.(*redis.Client); !single {
 		r.split.Store(true)
 	}
@@ -89,6 +91,9 @@ func (r *renewer) remove(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.holds, h)
+	if len(r.holds) == 0 {
+		r.none.Broadcast()
+	}
 	key := h.l.keys[0]
 	r.byLock[key] = slices.DeleteFunc(r.byLock[key], func(other *hold) bool { return other == h })
 	if len(r.byLock[key]) == 0 {
@@ -119,6 +124,15 @@ func (r *renewer) of(l *lock) []*hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.byLock[l.keys[0]])
+}
+
+// drain waits until whoever had a hold has begun to give it up.
+func (r *renewer) drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.holds) > 0 {
+		r.none.Wait()
+	}
 }
 
 func (r *renewer) loop() {

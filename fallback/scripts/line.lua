@@ -32,12 +32,16 @@ local function keep(key, ms)
   end
 end
 
+local function last_token()
+  return tonumber(redis.call('GET', TOKEN) or 0) or error('WRONGTYPE ' .. TOKEN .. ' is no counter')
+end
+
 -- tokens gives out a token and reserves that many more behind it. They are
 -- microseconds of the server's clock, or follow on the last one where the clock
 -- went back. The counter lasts until the clock has passed it by a minute, so
 -- that there is no key for ever, and no token twice.
 local function tokens(us, more)
-  local last = tonumber(redis.call('GET', TOKEN) or 0)
+  local last = last_token()
   local first = math.max(last + 1, us)
   last = first + more
   redis.call('SET', TOKEN, num(last), 'PX', num(math.ceil(math.max(0, last - us) / 1000) + 60000))

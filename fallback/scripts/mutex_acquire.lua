@@ -27,6 +27,7 @@ elseif op ~= 'touch' and redis.call('EXISTS', QUEUE, ALIVE) == 0 then
   return {1, take(member, us, us, px), 0}
 end
 
+last_token() -- fails where it will fail later, while nothing is written
 local us = now_us()
 bury(us)
 if op == 'touch' then

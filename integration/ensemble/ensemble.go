@@ -16,6 +16,8 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockkeeper/lockkeeper/integration/docker"
 )
 
 // startup bounds the time from the first request to Docker until all servers
@@ -47,7 +49,7 @@ func start(t testing.TB, size int, opts Options) *Ensemble {
 	ctx, cancel := context.WithTimeout(t.Context(), startup)
 	defer cancel()
 
-	provider, err := newProvider(log.TestLogger(quiet{t}))
+	provider, err := docker.Connect(log.TestLogger(docker.Quiet{TB: t}))
 	if err != nil {
 		t.Fatalf("docker: %v", err)
 	}
@@ -115,8 +117,3 @@ func (e *Ensemble) terminate(t testing.TB) {
 	}
 	wg.Wait()
 }
-
-// quiet keeps testcontainers' running commentary out of the test's output.
-type quiet struct{ testing.TB }
-
-func (quiet) Logf(string, ...any) {}

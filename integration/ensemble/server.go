@@ -12,6 +12,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockkeeper/lockkeeper/integration/docker"
 )
 
 // server is one ZooKeeper server in a container of its own.
@@ -23,7 +25,7 @@ type server struct {
 // run creates and starts server i. It does not wait until the server serves: in
 // an ensemble no one does before the others are up.
 func (e *Ensemble) run(ctx context.Context, i int, env map[string]string) (*server, error) {
-	host, bind, err := publishOn(ctx, e.provider)
+	host, bind, err := docker.PublishOn(ctx, e.provider)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +33,7 @@ func (e *Ensemble) run(ctx context.Context, i int, env map[string]string) (*serv
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort(bind)
+	port, err := docker.FreePort(bind)
 	if err != nil {
 		return nil, err
 	}

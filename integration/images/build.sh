@@ -21,10 +21,11 @@ source "$here/debian.sh"
 # version PACKAGE: upstream version, without epoch and Debian revision.
 version() { dpkg-query -W -f '${source:Upstream-Version}' "$1"; }
 
-# from PACKAGE REGEX: the one file of a package whose path matches.
+# from PACKAGE REGEX: the one file of a package whose path matches. The list is read
+# to its end: a dpkg that is hung up on would count as having failed.
 from() {
 	local f
-	f=$(dpkg -L "$1" | grep -E -m1 -- "$2") || die "package $1 has no file matching $2"
+	f=$(dpkg -L "$1" | grep -E -- "$2" | sed -n 1p) || die "package $1 has no file matching $2"
 	printf '%s\n' "$f"
 }
 

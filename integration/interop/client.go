@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/integration/child"
 )
 
 // RequireEnv names the variable which, when set to anything but "" and "0",
@@ -35,17 +37,21 @@ func missing(t testing.TB, what string, err error) {
 // The process ends with the test, and also when the test process dies.
 type Client struct {
 	name    string
-	process *os.Process
+	process *child.Process
 	stdin   io.WriteCloser
 	answers chan string // closed at the end of the output
-	ended   chan struct{}
 	stderr  tail
 }
 
-// start runs the command and waits until it is connected.
-func start(t testing.TB, name string, cmd *exec.Cmd) *Client {
+// Start runs the command and waits until it says "ready". It is for processes
+// that do as those of this package: each command is a line, and so is its answer.
+//
+//	lock      held
+//	try 2.5   held, or busy after so many seconds
+//	release   released
+func Start(t testing.TB, name string, cmd *exec.Cmd) *Client {
 	t.Helper()
-	c := &Client{name: name, answers: make(chan string, 1), ended: make(chan struct{})}
+	c := &Client{name: name, answers: make(chan string, 1)}
 	cmd.Stderr = &c.stderr
 	var err error
 	if c.stdin, err = cmd.StdinPipe(); err != nil {
@@ -55,12 +61,9 @@ func start(t testing.TB, name string, cmd *exec.Cmd) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := make(chan error)
-	go run(cmd, started, c.ended, func() { c.read(stdout) })
-	if err := <-started; err != nil {
+	if c.process, err = child.Start(cmd, func() { c.read(stdout) }); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	c.process = cmd.Process
 	t.Cleanup(c.Kill)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -104,10 +107,28 @@ func (c *Client) Release(ctx context.Context) error {
 // Kill ends the process with SIGKILL, if it still runs, and waits for its end.
 // The server is not told: the session lives on until it expires.
 func (c *Client) Kill() {
+	go func() {
+		for range c.answers { // nobody asks any more
+		}
+	}()
 	c.process.Kill()
-	for range c.answers { // nobody asks any more
+}
+
+// Pause stops the process from running; Unpause lets it go on, and so does Kill.
+func (c *Client) Pause(t testing.TB) {
+	t.Helper()
+	if err := c.process.Pause(); err != nil {
+		t.Fatalf("%s: %v", c.name, err)
 	}
-	<-c.ended
+}
+
+// Unpause lets the process go on after Pause. It believes that no time passed,
+// until it looks at a clock.
+func (c *Client) Unpause(t testing.TB) {
+	t.Helper()
+	if err := c.process.Unpause(); err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
 }
 
 // unexpected is an answer other than the one hoped for.
@@ -117,11 +138,16 @@ func (u unexpected) Error() string {
 	return fmt.Sprintf("interop: %s, told to %s, answers: %s", u.name, u.command, u.answer)
 }
 
-func (c *Client) do(ctx context.Context, command, want string) error {
+// Ask has the process carry out a command of its own and returns the answer.
+func (c *Client) Ask(ctx context.Context, command string) (string, error) {
 	if _, err := io.WriteString(c.stdin, command+"\n"); err != nil {
-		return fmt.Errorf("interop: %s is gone: %w; it said: %s", c.name, err, c.stderr.String())
+		return "", fmt.Errorf("interop: %s is gone: %w; it said: %s", c.name, err, c.stderr.String())
 	}
-	answer, err := c.answer(ctx)
+	return c.answer(ctx)
+}
+
+func (c *Client) do(ctx context.Context, command, want string) error {
+	answer, err := c.Ask(ctx, command)
 	switch {
 	case err != nil:
 		return err

@@ -50,7 +50,7 @@ func curator(t testing.TB, servers, path, kind string, timeout time.Duration) *C
 	if err := os.WriteFile(source, holdJava, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return start(t, "Curator "+kind, exec.Command("java",
+	return Start(t, "Curator "+kind, exec.Command("java",
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classPath,
 		source, servers, path, kind, fmt.Sprint(timeout.Milliseconds())))

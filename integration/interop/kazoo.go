@@ -41,7 +41,7 @@ func kazoo(t testing.TB, servers, path, name string, timeout time.Duration) *Cli
 	if err != nil {
 		missing(t, "kazoo", err)
 	}
-	return start(t, "kazoo", exec.Command(python, "-c", holdPy, servers, path, name, fmt.Sprint(timeout.Seconds())))
+	return Start(t, "kazoo", exec.Command(python, "-c", holdPy, servers, path, name, fmt.Sprint(timeout.Seconds())))
 }
 
 // findKazoo returns the first interpreter that has kazoo.

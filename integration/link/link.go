@@ -17,12 +17,13 @@ import (
 // connections that both sides still want, and also to a server whose client has
 // hung up meanwhile.
 type Link struct {
-	target   string
 	listener net.Listener
 	up, down gate // client to server, server to client
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
+	target string
+	traps  []*Trap
 	refuse bool
 	closed bool
 	pairs  map[*pair]struct{}
@@ -78,13 +79,26 @@ func (l *Link) HoleUp() { l.up.shut() }
 // requests whose answers the client does not get.
 func (l *Link) HoleDown() { l.down.shut() }
 
-// Heal ends what Refuse and the holes began.
+// Heal ends what Refuse, the holes and the traps began.
 func (l *Link) Heal() {
 	l.mu.Lock()
 	l.refuse = false
+	for _, t := range l.traps {
+		t.Release()
+	}
+	l.traps = nil
 	l.mu.Unlock()
 	l.up.open()
 	l.down.open()
+}
+
+// Redirect breaks the connections that are open now, and takes new ones to another
+// server.
+func (l *Link) Redirect(target string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.target = target
+	l.cut()
 }
 
 func (l *Link) cut() {
@@ -115,9 +129,10 @@ func (l *Link) accept() {
 			l.mu.Unlock()
 			continue
 		}
+		target := l.target
 		l.pairs[p] = struct{}{}
 		l.wg.Go(func() {
-			p.forward(l)
+			p.forward(l, target)
 			l.mu.Lock()
 			delete(l.pairs, p)
 			l.mu.Unlock()

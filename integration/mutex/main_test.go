@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
+	"github.com/lockkeeper/lockkeeper/integration/worker"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/mutex"
 	"github.com/lockkeeper/lockkeeper/session"
@@ -22,9 +23,18 @@ import (
 
 // TestMain is also that of the processes which tests start of themselves.
 func TestMain(m *testing.M) {
-	if job := os.Getenv(workerEnv); job != "" {
-		os.Exit(work(job))
-	}
+	worker.Main(func(ctx context.Context, j worker.Job) (func(context.Context) (*recipes.Grant, error), func(), error) {
+		s, err := session.Open(ctx, session.Config{Servers: j.Servers, Timeout: j.Timeout})
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := mutex.New(s, j.Path)
+		if err != nil {
+			s.Close()
+			return nil, nil, err
+		}
+		return m.Lock, func() { s.Close() }, nil
+	})
 	os.Exit(m.Run())
 }
 

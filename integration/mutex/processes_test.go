@@ -1,29 +1,29 @@
 package mutex_test
 
 import (
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/witness"
+	"github.com/lockkeeper/lockkeeper/integration/worker"
 )
 
 func TestProcessesTakeTurns(t *testing.T) {
 	const processes, sessions, clients, cycles = 3, 3, 2, 25
 	e := ensemble.Three(t, ensemble.Options{})
 	path, w := lockPath(t, e), witness.New(t)
-	j := job{
+	j := worker.Job{
 		Servers: e.Servers(), Path: path, Witness: w.Addr(), Timeout: 30 * time.Second,
-		Sessions: sessions, Clients: clients, Cycles: cycles,
+		Sessions: sessions, Clients: clients, Cycles: cycles, Patience: patience,
 	}
 	start := time.Now()
-	var workers []*exec.Cmd
+	var workers []*worker.Process
 	for range processes {
-		workers = append(workers, startWorker(t, j))
+		workers = append(workers, worker.Start(t, j))
 	}
-	for _, cmd := range workers {
-		if err := cmd.Wait(); err != nil {
+	for _, p := range workers {
+		if err := p.Wait(); err != nil {
 			t.Errorf("worker: %v", err)
 		}
 	}
@@ -39,15 +39,14 @@ func TestHoldersProcessKilled(t *testing.T) {
 	path, w := lockPath(t, e), witness.New(t)
 	m := newMutex(t, open(t, 10*time.Second, e.Servers()...), path)
 	entered := w.Entered()
-	holder := startWorker(t, job{
+	holder := worker.Start(t, worker.Job{
 		Servers: e.Servers(), Path: path, Witness: w.Addr(), Timeout: 2 * time.Second,
-		Sessions: 1, Clients: 1, Cycles: 1, Keep: true,
+		Sessions: 1, Clients: 1, Cycles: 1, Keep: true, Patience: patience,
 	})
 	<-entered
 	waiter := lockLater(t, m)
 	queued(t, m, 2)
-	holder.Process.Kill()
-	holder.Wait()
+	holder.Kill()
 	start := time.Now()
 	g := waiter.get(t)
 	t.Logf("process killed: next grant after %v", time.Since(start))

@@ -1,4 +1,4 @@
-package ensemble
+package docker
 
 import (
 	"errors"
@@ -19,9 +19,9 @@ var ports struct {
 	given map[int]bool
 }
 
-// freePort returns a TCP port that is free on the address and that this process
+// FreePort returns a TCP port that is free on the address and that this process
 // has not handed out before.
-func freePort(bind string) (string, error) {
+func FreePort(bind string) (string, error) {
 	ports.Lock()
 	defer ports.Unlock()
 	var last error

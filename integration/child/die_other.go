@@ -1,6 +1,6 @@
 //go:build !linux
 
-package interop
+package child
 
 import "os/exec"
 

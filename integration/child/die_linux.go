@@ -1,4 +1,4 @@
-package interop
+package child
 
 import (
 	"os/exec"
