@@ -251,6 +251,7 @@ func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err erro
 		if h == nothing {
 			continue
 		}
+		r.nodes[i].l.c.janitor.begin()
 		r.nodes[i].l.c.janitor.do(errand{
 			l: r.nodes[i].l, member: member, doubt: h != yes, lasts: 2*r.cfg.ttl + time.Second,
 			done: func(w was, repeated bool, err error) {
