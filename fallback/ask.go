@@ -75,7 +75,7 @@ func (c *Client) answer(ctx context.Context, a ask) (r answer) {
 	if a.replicas > 0 {
 		r.reply, r.acks, r.err = c.runAndWait(ctx, a.query, a.replicas, a.wait)
 	} else {
-		r.reply, r.err = c.run(ctx, a.query)
+		r.reply, r.err = c.send(ctx, a.query)
 	}
 	return r
 }

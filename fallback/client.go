@@ -35,6 +35,7 @@ type Client struct {
 	renewer *renewer
 	janitor *janitor
 	workers *workers
+	sender  *sender // nil: for several servers
 
 	closing context.Context // ends, with ErrSessionClosed, when Close begins
 	close   context.CancelCauseFunc
@@ -70,18 +71,26 @@ func New(rdb redis.UniversalClient, opts ...recipes.Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{rdb: rdb, obeys: obeys, timeout: timeout, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
+	c := newClient(rdb, cfg, set)
+	c.obeys, c.timeout = obeys, timeout
 	c.opts = forLocks(opts)
 	if c.realm, err = checkServers(rdb, cfg, set.Logger); err != nil {
 		return nil, err
 	}
 	c.realm = cmp.Or(cfg.realm, c.realm, c.id)
+	return c, nil
+}
+
+// newClient makes a client of which nothing runs yet.
+func newClient(rdb redis.UniversalClient, cfg config, set recipes.Settings) *Client {
+	c := &Client{rdb: rdb, id: randomID(), cfg: cfg, set: set, gates: make(map[string]*gate)}
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.workers = newWorkers()
+	c.sender = newSender(c)
 	c.inbox = newInbox(c)
 	c.renewer = newRenewer(c)
 	c.janitor = newJanitor(c)
-	return c, nil
+	return c
 }
 
 func randomID() string {

@@ -14,4 +14,7 @@ var ErrNotReplicated = errors.New("too few replicas acknowledged the lock")
 // errHolderGone: the hold under which another was to be let in is not there.
 var errHolderGone = errors.New("the holder is gone")
 
+// ErrNoQuorum: too few servers of a [Redlock] answered in time.
+var ErrNoQuorum = errors.New("no majority of the servers answered")
+
 var errNoClient = fmt.Errorf("%w: want a client", recipes.ErrInvalid)

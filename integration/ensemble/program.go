@@ -7,17 +7,19 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockkeeper/lockkeeper/integration/docker"
 )
 
 // Run starts one server for a program that is no test, and waits until it serves.
 // It returns its address, and what removes it again.
 func Run(ctx context.Context, opts Options) (addr string, stop func() error, err error) {
-	if err := available(); err != nil {
+	if err := image.Available(); err != nil {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
-	provider, err := newProvider(log.NewNoopLogger())
+	provider, err := docker.Connect(log.NewNoopLogger())
 	if err != nil {
 		return "", nil, fmt.Errorf("docker: %w", err)
 	}

@@ -15,10 +15,13 @@ import (
 // see on a real one, too.
 func TestMutexConformance(t *testing.T) {
 	redisconformance.Mutex(redisconformance.Backend{
-		Start: func(t *testing.T) func() (net.Conn, error) {
-			addr := redistest.Borrow(t).Addr()
-			return func() (net.Conn, error) { return net.Dial("tcp", addr) }
-		},
+		Start:   borrowed,
 		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second), fallback.Passes(0)},
 	}).Run(t)
+}
+
+// borrowed is how to connect to a server that is the test's own for a time.
+func borrowed(t *testing.T) func() (net.Conn, error) {
+	addr := redistest.Borrow(t).Addr()
+	return func() (net.Conn, error) { return net.Dial("tcp", addr) }
 }

@@ -14,7 +14,7 @@ import (
 
 func TestFairConformance(t *testing.T) {
 	redisconformance.Fair(redisconformance.Backend{
-		Start:   pool(t),
+		Start:   borrowed,
 		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second)},
 	}).Run(t)
 }

@@ -17,7 +17,7 @@ import (
 
 func TestRWLockConformance(t *testing.T) {
 	redisconformance.RWLock(redisconformance.Backend{
-		Start:   pool(t),
+		Start:   borrowed,
 		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second)},
 	}).Run(t)
 }

@@ -16,7 +16,7 @@ import (
 
 func TestSemaphoreConformance(t *testing.T) {
 	redisconformance.Semaphore(redisconformance.Backend{
-		Start:   pool(t),
+		Start:   borrowed,
 		Options: []recipes.Option{fallback.TTL(time.Second), fallback.WaiterTimeout(time.Second)},
 	}).Run(t)
 }

@@ -61,9 +61,12 @@ func (b Backend) Run(t *testing.T, name string, f func(*testing.T, conformance.W
 }
 
 // Connect returns a client that never looks at the network by itself.
-func Connect(dial func() (net.Conn, error)) *redis.Client {
+func Connect(dial func() (net.Conn, error)) *redis.Client { return ConnectTo("127.0.0.1:6379", dial) }
+
+// ConnectTo is Connect to a server that is said to have that address.
+func ConnectTo(addr string, dial func() (net.Conn, error)) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr:                     "127.0.0.1:6379",
+		Addr:                     addr,
 		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return dial() },
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

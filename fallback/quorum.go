@@ -1,0 +1,317 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// has is what a server has of a contender.
+type has int
+
+const (
+	pending has = iota // it was asked, and has not answered yet
+	doubt              // it may have the key, or may come to have it
+	nothing            // it does not, and won't
+	yes
+)
+
+// A ballot is one attempt to have the lock, under an id that is never used again. It
+// goes on, until all servers have voted or were given up, after the caller has left.
+type ballot struct {
+	r    *Redlock
+	id   string
+	sent stamp
+
+	voted chan struct{} // closed when all servers have voted, or were given up
+
+	mu    sync.Mutex
+	has   []has
+	token recipes.Token // the largest
+	busy  bool          // another has the key on some server
+	fatal error         // what can't be got over by asking again
+	last  error
+}
+
+func (r *Redlock) newBallot() *ballot {
+	return &ballot{r: r, id: r.newID(), sent: stamped(), voted: make(chan struct{}), has: make([]has, len(r.nodes))}
+}
+
+func (r *Redlock) acquire(ctx context.Context, op string, try bool) (*recipes.Grant, error) {
+	if ctx.Err() != nil {
+		return nil, r.fail(op, context.Cause(ctx))
+	}
+	if g, err := recipes.Nested(ctx, r.set, r.realm, r.name); g != nil || err != nil {
+		if err != nil {
+			err = r.fail(op, err)
+		}
+		return g, err
+	}
+	if err := r.enter(); err != nil {
+		return nil, r.fail(op, err)
+	}
+	defer r.calls.Done()
+	bound, stop := r.bound(ctx)
+	defer stop()
+	g, err := r.compete(bound, try)
+	if err != nil {
+		return nil, r.fail(op, err)
+	}
+	return g, nil
+}
+
+// enter counts a call, of which there are none once Close has begun.
+func (r *Redlock) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing.Err() != nil {
+		return context.Cause(r.closing)
+	}
+	r.calls.Add(1)
+	return nil
+}
+
+// bound returns a copy of ctx that also ends when the lock is closed.
+func (r *Redlock) bound(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(r.closing, func() { cancel(context.Cause(r.closing)) })
+	return ctx, func() { forget(); cancel(nil) }
+}
+
+func (r *Redlock) compete(ctx context.Context, try bool) (*recipes.Grant, error) {
+	pause := newPause(10*time.Millisecond, 250*time.Millisecond)
+	var last error
+	for {
+		b := r.newBallot()
+		won, err := b.hold(ctx)
+		if err == nil && won {
+			g, gerr := b.grant()
+			if gerr == nil {
+				return g, nil
+			}
+			err = gerr
+		}
+		r.calls.Go(func() { // ends with the time limit of the servers
+			<-b.voted // so that little is in doubt
+			b.withdraw(0, nil)
+		})
+		switch {
+		case err != nil:
+			return nil, withTrouble(err, last)
+		case try && b.busy:
+			return nil, recipes.ErrBusy
+		case try:
+			return nil, withTrouble(ErrNoQuorum, b.last)
+		}
+		if b.last != nil {
+			last = b.last
+		}
+		if err := rest(ctx, pause.NextBackOff()); err != nil {
+			return nil, withTrouble(err, last)
+		}
+	}
+}
+
+// rest waits for d, or returns the cause of ctx's end.
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// hold asks the servers and reports whether more than half of them have the lock for
+// us, as soon as that is certain. It does not wait for the others.
+func (b *ballot) hold(ctx context.Context) (bool, error) {
+	r := b.r
+	young := r.cfg.ttl.Milliseconds()
+	if r.cfg.restarted {
+		young = 0
+	}
+	votes := r.ask(redlockKind.acquire, r.cfg.ttl.Milliseconds(), young, b.id, r.set.Owner)
+	decided := make(chan bool, 1)
+	go b.count(votes, decided) // ends with the votes
+	select {
+	case won := <-decided:
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if won {
+			return true, nil
+		}
+		return false, b.fatal
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+func (b *ballot) count(votes <-chan vote, decided chan<- bool) {
+	defer close(b.voted)
+	quorum, won, lost := b.r.quorum(), 0, 0
+	told := false
+	for range b.r.nodes {
+		v := <-votes
+		if b.enter(v) {
+			won++
+		} else {
+			lost++
+		}
+		if !told && (won >= quorum || len(b.r.nodes)-lost < quorum) {
+			told = true
+			decided <- won >= quorum
+		}
+	}
+}
+
+// enter takes a vote in, and reports whether it is for us.
+func (b *ballot) enter(v vote) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch fateOf(v.err) {
+	case answered:
+		switch number(v.reply, 0) {
+		case isGranted:
+			b.has[v.n] = yes
+			b.token = max(b.token, recipes.Token(number(v.reply, 1)))
+			return true
+		case isWaiting:
+			b.busy = true
+		case isSomething:
+			b.fatal = recipes.ErrConflict
+		case tooYoung:
+			b.last = errYoung
+		}
+		b.has[v.n] = nothing
+	case refused:
+		b.has[v.n], b.last = nothing, translate(v.err)
+		if errors.Is(b.last, recipes.ErrPermission) || errors.Is(b.last, recipes.ErrConflict) {
+			b.fatal = b.last
+		}
+	case postponed:
+		b.has[v.n], b.last = nothing, v.err
+	case unknown:
+		b.has[v.n], b.last = doubt, v.err
+		if v.err == errHangs { // nothing was sent
+			b.has[v.n] = nothing
+		}
+	}
+	return false
+}
+
+const tooYoung = -4
+
+var errYoung = errors.New("a server started a short time ago and may have forgotten what it acknowledged")
+
+// withdraw gives back what any server has, or may come to have, in the background. After
+// as many as a quorum needs are free, done is called, if it is there, with how many had
+// the key and how many had lost it; or, if that can't be had, with an error.
+func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err error)) {
+	r := b.r
+	b.mu.Lock()
+	at := append([]has(nil), b.has...)
+	b.mu.Unlock()
+	var mu sync.Mutex
+	free, left, had, lost := 0, 0, 0, 0
+	for _, h := range at {
+		if h == nothing {
+			free++
+		} else {
+			left++
+		}
+	}
+	over := false
+	tell := func(err error) { // with mu
+		if !over && (free >= r.quorum() || left == 0) {
+			over = true
+			if done == nil {
+				return
+			}
+			if free >= r.quorum() {
+				err = nil
+			}
+			done(had, lost, err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	tell(nil)
+	member := b.id + " " + strconv.FormatUint(uint64(token), 10)
+	for i, h := range at {
+		if h == nothing {
+			continue
+		}
+		r.nodes[i].l.c.janitor.begin()
+		r.nodes[i].l.c.janitor.do(errand{
+			l: r.nodes[i].l, member: member, doubt: h != yes, lasts: 2*r.cfg.ttl + time.Second,
+			done: func(w was, repeated bool, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				left--
+				switch {
+				case err == nil && w == wasHeld:
+					had++
+				case err == nil && w == wasNothing && !repeated && h == yes:
+					lost++
+				}
+				if err == nil {
+					free++
+				}
+				tell(err)
+			},
+		})
+	}
+}
+
+// holder returns who has the key on more than half of the servers.
+func (r *Redlock) holder(ctx context.Context) ([]recipes.Contender, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer r.calls.Done()
+	votes := r.ask(redlockKind.list)
+	count := make(map[string]int)
+	var last error
+	answers := 0
+	for range r.nodes {
+		select {
+		case v := <-votes:
+			if v.err != nil {
+				last = translate(v.err)
+				continue
+			}
+			answers++
+			f := strings.SplitN(text(v.reply[0]), " ", 5)
+			if len(f) != 5 || f[0] != "lr1" {
+				continue
+			}
+			if count[f[3]]++; count[f[3]] == r.quorum() {
+				token, _ := strconv.ParseUint(f[1], 10, 64)
+				us, _ := strconv.ParseInt(f[2], 10, 64)
+				return []recipes.Contender{{
+					Owner: f[4], Token: r.tokenOf(f[3], recipes.Token(token)), Since: time.UnixMicro(us),
+					Kind: "lock", Holding: true, Mine: r.own(f[3]), ID: f[3],
+				}}, nil
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if answers < r.quorum() {
+		return nil, withTrouble(ErrNoQuorum, last)
+	}
+	return nil, nil
+}
