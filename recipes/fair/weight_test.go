@@ -81,11 +81,18 @@ func TestNewestWeightCounts(t *testing.T) {
 		g := e.Lock(e.lock())
 		narrow, wide, mid := e.lock(fair.Flow("a", 1)), e.lock(fair.Flow("a", 4)), e.lock(fair.Flow("a", 2))
 		var tickets []*fair.Ticket
+		stand := func(inLine, gate int) { // without any time going by
+			t.Helper()
+			synctest.Wait()
+			line, waiting := view(e, func(v *zktest.View) []string { return sorted(v.Children(locktest.Path)) }), view(e, func(v *zktest.View) []string { return before(v, "a") })
+			if len(line) != 1+inLine || len(waiting) != gate {
+				t.Fatalf("in line %d, before the gate %d; want %d and %d", len(line)-1, len(waiting), inLine, gate)
+			}
+		}
 		join := func(l *fair.Lock, inLine, gate int) {
 			t.Helper()
-			tickets = append(tickets, e.joined(l))
-			e.waitLine(1 + inLine)
-			e.waitGate("a", gate)
+			tickets = append(tickets, e.join(l))
+			stand(inLine, gate)
 		}
 		join(narrow, 1, 0)
 		join(narrow, 1, 1)
@@ -98,8 +105,7 @@ func TestNewestWeightCounts(t *testing.T) {
 			e.Release(g)
 			g = e.Start(tickets[0].Wait).Grant(time.Second)
 			tickets = tickets[1:]
-			e.waitLine(1 + inLine)
-			e.waitGate("a", gate)
+			stand(inLine, gate)
 		}
 		serve(3, 2)
 		serve(2, 2)
