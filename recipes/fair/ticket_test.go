@@ -184,7 +184,7 @@ func TestLeaveConfirmsThatNothingIsLeft(t *testing.T) {
 		e.Release(e.Lock(l))
 		time.Sleep(time.Second)
 		e.Delay(10 * time.Millisecond)
-		for at := range 80 {
+		for at := 0; at < 80; at += 3 {
 			x := e.join(l)
 			time.Sleep(time.Duration(at) * time.Millisecond)
 			e.leave(x)

@@ -3,6 +3,7 @@ package fair_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,7 @@ func TestTenantWithManyRequests(t *testing.T) {
 		many, few := e.lock(fair.Flow("many", 1)), e.lock(fair.Flow("few", 1))
 		const n = 300
 		done := make(chan struct{})
-		grants := 0
+		var grants atomic.Int64
 		go func() {
 			defer close(done)
 			var tickets []*fair.Ticket
@@ -56,18 +57,18 @@ func TestTenantWithManyRequests(t *testing.T) {
 				g := e.Start(x.Wait).Grant(time.Minute)
 				time.Sleep(10 * time.Millisecond)
 				e.Release(g)
-				grants++
+				grants.Add(1)
 			}
 		}()
-		time.Sleep(time.Second)
+		time.Sleep(1005 * time.Millisecond) // not at the moment of a release
 		for range 5 {
-			had := grants
+			had := grants.Load()
 			g := e.Lock(few)
-			if n := grants - had; n > 2 {
+			if n := grants.Load() - had; n > 2 {
 				t.Errorf("waited for %d grants", n)
 			}
 			e.Release(g)
-			time.Sleep(150 * time.Millisecond)
+			time.Sleep(155 * time.Millisecond)
 		}
 		<-done
 		e.empty()
