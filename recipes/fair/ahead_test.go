@@ -262,7 +262,7 @@ func TestAheadDuringALockDelay(t *testing.T) {
 
 // A ticket that passes the gate while it is counted goes on telling.
 func TestAheadWhileTheGateIsPassed(t *testing.T) {
-	seeds(t, 20, func(t *testing.T, seed uint64) {
+	seeds(t, 10, func(t *testing.T, seed uint64) {
 		run(t, func(e env) {
 			l, m := e.lock(fair.Flow("a", 1)), e.lock(fair.Flow("b", 1))
 			g := e.Lock(m)
@@ -270,7 +270,7 @@ func TestAheadWhileTheGateIsPassed(t *testing.T) {
 			e.Delay(4 * time.Millisecond)
 			e.Release(g)
 			g = e.Start(first.Wait).Grant(time.Second)
-			time.Sleep(time.Duration(seed) * time.Millisecond / 2)
+			time.Sleep(time.Duration(seed) * time.Millisecond)
 			r := e.read(e.T.Context(), x)
 			time.Sleep(time.Second)
 			if got := r.seen(); len(got) == 0 || got[len(got)-1] != 2 {

@@ -127,7 +127,7 @@ func TestSharesOfTimeAreAsTheWeights(t *testing.T) {
 		t.Run(fmt.Sprint(tenants), func(t *testing.T) {
 			t.Parallel()
 			run(t, func(e env) {
-				const grants = 400
+				const grants = 300
 				c := e.share(tenants, grants, 1, fair.ByHoldTime())
 				for i, x := range tenants {
 					t.Logf("%v: %d grants, %v by weight, ahead by %v at most", x, c.grants[i], c.held[i]/time.Duration(x.weight), c.lead[i])

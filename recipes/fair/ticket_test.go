@@ -184,7 +184,7 @@ func TestLeaveConfirmsThatNothingIsLeft(t *testing.T) {
 		e.Release(e.Lock(l))
 		time.Sleep(time.Second)
 		e.Delay(10 * time.Millisecond)
-		for at := range 80 {
+		for at := 0; at < 80; at += 3 {
 			x := e.join(l)
 			time.Sleep(time.Duration(at) * time.Millisecond)
 			e.leave(x)
@@ -203,12 +203,10 @@ func TestLeaveWhileTheConnectionIsDown(t *testing.T) {
 		l := e.lock(opts...)
 		e.Release(e.Lock(l))
 		time.Sleep(time.Second)
-		for after := range 8 {
+		for after := range 10 { // somewhere on its way to the lock
+			e.Delay(10 * time.Millisecond)
 			x := e.join(l)
-			for range after { // somewhere on its way to the lock
-				time.Sleep(time.Millisecond)
-			}
-			e.Delay(time.Duration(after) * time.Millisecond)
+			time.Sleep(time.Duration(5*after) * time.Millisecond)
 			e.BlackHole(0, zktest.ToClient)
 			ctx, cancel := context.WithTimeout(e.T.Context(), time.Second)
 			err := x.Leave(ctx)

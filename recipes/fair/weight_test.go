@@ -3,6 +3,7 @@ package fair_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,7 @@ func TestTenantWithManyRequests(t *testing.T) {
 		many, few := e.lock(fair.Flow("many", 1)), e.lock(fair.Flow("few", 1))
 		const n = 300
 		done := make(chan struct{})
-		grants := 0
+		var grants atomic.Int64
 		go func() {
 			defer close(done)
 			var tickets []*fair.Ticket
@@ -56,18 +57,18 @@ func TestTenantWithManyRequests(t *testing.T) {
 				g := e.Start(x.Wait).Grant(time.Minute)
 				time.Sleep(10 * time.Millisecond)
 				e.Release(g)
-				grants++
+				grants.Add(1)
 			}
 		}()
-		time.Sleep(time.Second)
+		time.Sleep(1005 * time.Millisecond) // not at the moment of a release
 		for range 5 {
-			had := grants
+			had := grants.Load()
 			g := e.Lock(few)
-			if n := grants - had; n > 2 {
+			if n := grants.Load() - had; n > 2 {
 				t.Errorf("waited for %d grants", n)
 			}
 			e.Release(g)
-			time.Sleep(150 * time.Millisecond)
+			time.Sleep(155 * time.Millisecond)
 		}
 		<-done
 		e.empty()
@@ -81,11 +82,18 @@ func TestNewestWeightCounts(t *testing.T) {
 		g := e.Lock(e.lock())
 		narrow, wide, mid := e.lock(fair.Flow("a", 1)), e.lock(fair.Flow("a", 4)), e.lock(fair.Flow("a", 2))
 		var tickets []*fair.Ticket
+		stand := func(inLine, gate int) { // without any time going by
+			t.Helper()
+			synctest.Wait()
+			line, waiting := view(e, func(v *zktest.View) []string { return sorted(v.Children(locktest.Path)) }), view(e, func(v *zktest.View) []string { return before(v, "a") })
+			if len(line) != 1+inLine || len(waiting) != gate {
+				t.Fatalf("in line %d, before the gate %d; want %d and %d", len(line)-1, len(waiting), inLine, gate)
+			}
+		}
 		join := func(l *fair.Lock, inLine, gate int) {
 			t.Helper()
-			tickets = append(tickets, e.joined(l))
-			e.waitLine(1 + inLine)
-			e.waitGate("a", gate)
+			tickets = append(tickets, e.join(l))
+			stand(inLine, gate)
 		}
 		join(narrow, 1, 0)
 		join(narrow, 1, 1)
@@ -98,8 +106,7 @@ func TestNewestWeightCounts(t *testing.T) {
 			e.Release(g)
 			g = e.Start(tickets[0].Wait).Grant(time.Second)
 			tickets = tickets[1:]
-			e.waitLine(1 + inLine)
-			e.waitGate("a", gate)
+			stand(inLine, gate)
 		}
 		serve(3, 2)
 		serve(2, 2)

@@ -23,6 +23,11 @@ func drawRecord(t *rapid.T) record {
 		r.Died = rapid.Bool().Draw(t, "died")
 		r.Since = n("since")
 	}
+	if rapid.Bool().Draw(t, "flows") {
+		n := rapid.Int64Min(0)
+		r.Weight = rapid.IntRange(0, 1_000_000).Draw(t, "weight")
+		r.Clock = Clock{n.Draw(t, "level"), n.Draw(t, "low"), n.Draw(t, "only"), n.Draw(t, "round")}
+	}
 	return r
 }
 
