@@ -25,7 +25,7 @@ func TestMutexAndFlowsExcludeEachOther(t *testing.T) {
 	if testing.Short() {
 		rounds = 3
 	}
-	e := ensemble.Three(t, ensemble.Options{})
+	e := ensemble.Single(t, ensemble.Options{})
 	path := "/mixed"
 	look := raw(t, e.Servers()...)
 	of := func(opts ...recipes.Option) func(*session.Session) acquire {
