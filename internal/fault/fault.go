@@ -49,5 +49,6 @@ const (
 	// NoRoomNeeded: contenders of a flow enter the lock's queue as they come.
 	NoRoomNeeded
 
-	end // of the list
+	// Number is how many there are, with None.
+	Number
 )

@@ -82,7 +82,7 @@ var harms = []harm{
 	{4, "delete a contender", func(a *adversary, c *client, d time.Duration) { a.deleteOne() }},
 	{1, "delete a directory", func(a *adversary, c *client, d time.Duration) { a.deleteAll() }},
 	{1, "resume with another", func(a *adversary, c *client, d time.Duration) {
-		a.w.srv.AnswerResumeWith([]int64{0, 4711 << 20}[a.dice.IntN(2)] + int64(a.dice.IntN(2)*a.dice.IntN(1<<20)))
+		a.w.srv.AnswerResumeWith([]int64{0, 4711}[a.dice.IntN(2)]) // none, or one that nobody had
 		c.now().link.cut()
 	}},
 	{1, "restart the server", func(a *adversary, c *client, d time.Duration) {

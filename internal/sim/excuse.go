@@ -26,9 +26,13 @@ func (o *oracle) removeAll(dir string) {
 	o.srv.DeleteAll(dir)
 }
 
-// meddle says that nodes of a lock's flows are removed: the bound on how many of the
-// others go first no longer counts.
-func (o *oracle) meddle(lk *lock) { o.excuse(func() { lk.meddled = true }) }
+// meddle says that nodes of a lock's flows are removed: those who stand before the
+// gate may be overtaken, and for a while more of a flow may be in line than its weight
+// allows.
+func (o *oracle) meddle(lk *lock) { o.excuse(func() { lk.meddled = time.Now() }) }
+
+// meddlingLasts is how long that matters to those who come later.
+const meddlingLasts = time.Minute
 
 // wipe has the server lose its data. Everything begins anew, numbers too.
 func (o *oracle) wipe(w *world) {

@@ -42,7 +42,7 @@ func (o *oracle) checkArrival(h *hold) {
 	if p == nil {
 		return
 	}
-	if q := p.overtaken; q != nil {
+	if q := p.overtaken; q != nil && p.joined.After(p.lk.meddled) {
 		o.failLocked("arrival", "%v: its place in flow %q, taken at %v, was granted after that of client %d, asked for at %v",
 			h, p.flow, p.joined.Sub(o.start), q.c.n, q.asked.Sub(o.start))
 	}
@@ -82,7 +82,7 @@ func (o *oracle) checkShares(h *hold) {
 			sum, bound = sum+seen[flow], bound+n
 		}
 	}
-	if sum > bound && !lk.meddled {
+	if sum > bound && h.queued.After(lk.meddled.Add(meddlingLasts)) {
 		o.failLocked("shares", "%v of flow %q, in line since %v, has seen %v go first: want at most %d of weights %v",
 			h, h.ask.flow, h.queued.Sub(o.start), seen, bound, lk.weights)
 	}

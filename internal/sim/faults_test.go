@@ -55,6 +55,9 @@ const faultSeeds = 100
 // TestInjectedFaults puts known faults of lock libraries into this one, one at a
 // time. The oracle must see each of them.
 func TestInjectedFaults(t *testing.T) {
+	if len(injected) != int(fault.Number)-1 {
+		t.Errorf("%d of %d faults are put in", len(injected), fault.Number-1)
+	}
 	for _, in := range injected {
 		t.Run(in.name, func(t *testing.T) {
 			fault.Inject(in.fault)

@@ -48,7 +48,6 @@ type hold struct {
 	queued time.Time // when its node was made
 	epoch  int
 	broken bool // a violation was reported
-	mayEnd time.Time
 }
 
 type key struct {

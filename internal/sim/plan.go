@@ -21,7 +21,7 @@ type lock struct {
 	highest, exclusive recipes.Token // of all grants, and of those that exclude
 	bySlot             map[int]recipes.Token
 	turns              []turn
-	meddled            bool // somebody has removed nodes of the flows
+	meddled            time.Time // when somebody last removed nodes of the flows
 }
 
 // Kinds are the locks that there are.

@@ -62,25 +62,24 @@ func (k *worker) attempt() {
 	if !patient {
 		k.waiting(fmt.Sprintf("client %d waits for %s %s since %v", k.c.n, a.mode, k.lk.path, time.Since(k.w.began)))
 	}
-	began := time.Now()
 	g, err := h.acquire(ctx, &a, k.dice)
 	k.waiting("")
-	if late := time.Now(); ctx.Err() != nil && g != nil {
-		k.w.o.fail("context", "client %d: granted at %v, although the context has ended", k.c.n, late)
+	if ctx.Err() != nil && g != nil {
+		k.w.o.fail("context", "client %d: granted, although the context has ended", k.c.n)
 	}
 	if (g == nil) == (err == nil) {
 		k.w.o.fail("result", "client %d: grant %v with error %v", k.c.n, g, err)
 		return
 	}
 	if err != nil {
-		k.refused(err, ctx.Err() != nil, p, began)
+		k.refused(err, ctx.Err() != nil)
 		return
 	}
 	k.hold(p, g, a)
 }
 
 // refused sees that an attempt failed for a reason.
-func (k *worker) refused(err error, ended bool, p *process, began time.Time) {
+func (k *worker) refused(err error, ended bool) {
 	switch {
 	case ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 	case errors.Is(err, recipes.ErrBusy):
