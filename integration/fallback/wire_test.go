@@ -38,11 +38,15 @@ func linked(t *testing.T, opts ...recipes.Option) (s *redistest.Server, l *link.
 // The server grants the lock and the answer is lost; go-redis, left alone, sends the
 // request again. R01, R02
 func TestAnswerToLockIsLost(t *testing.T) {
-	_, l, m, other := linked(t)
+	s, l, m, other := linked(t)
 	trap := l.LoseAnswer(script)
+	before := s.Counts(t)
 	g := lock(t, m)
 	<-trap.Sprung()
 	stands(t, g)
+	if n := s.Counts(t).Since(before).Of("del"); n > 0 {
+		t.Error("what had been granted was given back, rather than taken for ours")
+	}
 	if _, err := other.TryLock(bounded(t)); !errors.Is(err, recipes.ErrBusy) {
 		t.Fatalf("held by another, TryLock: %v", err)
 	}
