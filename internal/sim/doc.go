@@ -83,7 +83,7 @@
 //	a lost lock is released late, by name      node        1
 //	clean-up with the cancelled context        turn        1
 //	a deletion is not repeated                 turn        5
-//	a creation is repeated without looking     turn       3
+//	a creation is repeated without looking     turn        3
 //	what is gone is waited for                 turn        1
 //	order by name                              overlap     1
 //	the sequence number is the token           tokens      1
