@@ -74,16 +74,16 @@
 //
 //	fault put in                               check    seed
 //	a wake-up is taken for the grant           overlap     1
-//	revocation only when the server says so    node        1
+//	revocation only when the server says so    node        2
 //	loss counted from the disconnection        node        1
-//	heartbeats counted from the reply          node        1
+//	heartbeats counted from the reply          node        3
 //	pings counted as proof                     node        2
-//	granted without a node of one's own        node        3
+//	granted without a node of one's own        node       11
 //	an ownerless node is adopted               node        2
 //	a lost lock is released late, by name      node        1
 //	clean-up with the cancelled context        turn        1
-//	a deletion is not repeated                 turn        1
-//	a creation is repeated without looking     turn       10
+//	a deletion is not repeated                 turn        5
+//	a creation is repeated without looking     turn        3
 //	what is gone is waited for                 turn        1
 //	order by name                              overlap     1
 //	the sequence number is the token           tokens      1

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"path"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -62,4 +64,21 @@ func (w *world) makeGuarded() {
 	for _, lk := range w.locks {
 		w.srv.Create(guarded(lk), nil)
 	}
+}
+
+// excused says whether, and since when, somebody has taken the grant's node away,
+// which no clock foretells.
+func (o *oracle) excused(h *hold) (since time.Time, yes bool) {
+	if h.epoch != o.epoch {
+		return o.removed["/"], true
+	}
+	if t, ok := o.expired[h.life.ID()]; ok {
+		return t, true
+	}
+	if t, ok := o.removed[h.node]; ok {
+		return t, true
+	}
+	stamp, _, _ := strings.Cut(path.Base(h.node), "-")
+	t, ok := o.removed[path.Dir(h.node)+"/"+stamp]
+	return t, ok
 }

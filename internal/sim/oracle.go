@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -222,23 +221,6 @@ func (o *oracle) checkTokens(h *hold) {
 	if !shared {
 		lk.exclusive = t
 	}
-}
-
-// excused says whether, and since when, somebody has taken the grant's node away,
-// which no clock foretells.
-func (o *oracle) excused(h *hold) (since time.Time, yes bool) {
-	if h.epoch != o.epoch {
-		return o.removed["/"], true
-	}
-	if t, ok := o.expired[h.life.ID()]; ok {
-		return t, true
-	}
-	if t, ok := o.removed[h.node]; ok {
-		return t, true
-	}
-	stamp, _, _ := strings.Cut(path.Base(h.node), "-")
-	t, ok := o.removed[path.Dir(h.node)+"/"+stamp]
-	return t, ok
 }
 
 // check looks at all grants that somebody may believe in: their nodes are there, or

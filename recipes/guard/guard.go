@@ -6,7 +6,10 @@
 //	_, err := guard.Multi(ctx, g, &zk.SetDataRequest{Path: "/orders/last", Data: d, Version: -1})
 //
 // It works by a version check of the contender's node in the same transaction.
-// Names of these nodes are never used twice, so a check can't pass by mistake.
+// Names of these nodes bear the stamp of their lock directory, so those of one that
+// was removed don't come back in the next. One gap is left: a client that hasn't
+// noticed yet that the directory was made anew may queue with the old stamp, and for
+// the round trip until it notices, its node has what may be the name of an old one.
 // For resources outside ZooKeeper, see package fence.
 package guard
 
