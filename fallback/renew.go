@@ -1,8 +1,6 @@
 package fallback
 
 import (
-	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,11 +11,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-const (
-	perScript   = 100 // locks that one script renews
-	perPipeline = 16  // scripts that one round trip carries
-	maxInflight = 3   // unanswered renewals of one hold
-)
+const maxInflight = 3 // unanswered renewals of one hold
 
 // The renewer is the one loop that prolongs whatever the client holds, each a third
 // of its TTL before the last, and revokes what our own clock trusts no longer. Holds
@@ -203,136 +197,4 @@ func (r *renewer) look() (due, expired []*hold, at time.Time, closed bool) {
 	}
 	r.at = at
 	return due, expired, at, r.closed
-}
-
-// A batch is what goes in one script.
-type batch struct {
-	holds []*hold
-	query query
-}
-
-// send renews holds, on goroutines of their own.
-func (r *renewer) send(holds []*hold) {
-	if len(holds) == 0 {
-		return
-	}
-	var plain []batch
-	for _, b := range r.batches(holds) {
-		if b.holds[0].l.cfg.replicas > 0 {
-			r.dispatch([]batch{b})
-			continue
-		}
-		plain = append(plain, b)
-	}
-	for part := range slices.Chunk(plain, perPipeline) {
-		r.dispatch(part)
-	}
-}
-
-func (r *renewer) dispatch(batches []batch) {
-	sent := stamped()
-	if r.c.spawn(func() { r.ship(batches, sent) }) {
-		return
-	}
-	for _, b := range batches {
-		r.returned(b)
-	}
-}
-
-// batches groups holds that one script can renew.
-func (r *renewer) batches(holds []*hold) []batch {
-	split := r.split.Load()
-	same := func(a, b *hold) int {
-		n := cmp.Or(
-			cmp.Compare(a.l.kind.name, b.l.kind.name),
-			cmp.Compare(a.l.cfg.replicas, b.l.cfg.replicas),
-			cmp.Compare(a.l.cfg.replicaWait, b.l.cfg.replicaWait))
-		if n == 0 && split {
-			n = cmp.Compare(slotKey(a.l.keys[0]), slotKey(b.l.keys[0]))
-		}
-		return n
-	}
-	slices.SortFunc(holds, same)
-	var list []batch
-	for _, h := range holds {
-		last := len(list) - 1
-		if last < 0 || len(list[last].holds) >= perScript || same(list[last].holds[0], h) != 0 {
-			list = append(list, batch{query: query{script: h.l.kind.renew}})
-			last++
-		}
-		b := &list[last]
-		b.holds = append(b.holds, h)
-		b.query.keys = append(b.query.keys, h.l.renewKeys()...)
-		b.query.args = append(b.query.args, h.id, h.l.px())
-	}
-	return list
-}
-
-// ship sends batches and takes over the answers.
-func (r *renewer) ship(batches []batch, sent stamp) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	results := make([]result, len(batches))
-	acks := 0
-	if cfg := batches[0].holds[0].l.cfg; cfg.replicas > 0 {
-		results[0].reply, acks, results[0].err = r.c.runAndWait(ctx, batches[0].query, cfg.replicas, cfg.replicaWait)
-	} else {
-		queries := make([]query, len(batches))
-		for i, b := range batches {
-			queries[i] = b.query
-		}
-		results = r.c.runAll(ctx, queries)
-	}
-	for i, b := range batches {
-		r.returned(b)
-		if err := results[i].err; err != nil {
-			r.failed(b, err)
-			continue
-		}
-		for n, h := range b.holds {
-			switch {
-			case number(results[i].reply, n) != 1:
-				if len(results[i].reply) == len(b.holds) {
-					h.lose(recipes.ErrNodeDeleted, true)
-				}
-			case acks >= h.l.cfg.replicas:
-				h.renewed(trustFor(sent, h.l.cfg.ttl))
-				r.prolonged(h)
-			}
-		}
-	}
-}
-
-// returned notes that a batch is no longer under way.
-func (r *renewer) returned(b batch) {
-	for _, h := range b.holds {
-		h.mu.Lock()
-		h.inflight--
-		h.mu.Unlock()
-	}
-}
-
-// prolonged plans the next renewal of h.
-func (r *renewer) prolonged(h *hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h.due = h.trustWindow() * 2 / 3
-	h.next = time.Time{}
-}
-
-func (r *renewer) failed(b batch, err error) {
-	if redis.HasErrorPrefix(err, "CROSSSLOT") || says(err, "Script attempted to access keys that do not hash to the same slot") {
-		r.split.Store(true) // a single client may have a cluster behind it
-		r.mu.Lock()
-		for _, h := range b.holds {
-			h.next = time.Time{}
-		}
-		r.mu.Unlock()
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
-		return
-	}
-	r.c.set.Logger.Warn("locks could not be renewed; it is tried again", "locks", len(b.holds), "error", err)
 }

@@ -30,10 +30,10 @@ func holdMany(r *rig, c *Client, n int, opts ...recipes.Option) []*recipes.Grant
 func TestRenewalInBatches(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		c := r.client()
-		grants := holdMany(r, c, 1000)
+		grants := holdMany(r, c, 400)
 		time.Sleep(DefaultTTL)
-		n := r.during(func() { time.Sleep(10 * DefaultTTL) }, scripts...)
-		if intervals := 31; n > 10*intervals {
+		n := r.during(func() { time.Sleep(5 * DefaultTTL) }, scripts...)
+		if intervals := 16; n > 4*intervals {
 			t.Errorf("%d scripts in %d intervals", n, intervals)
 		}
 		for _, g := range grants {
@@ -55,8 +55,8 @@ func TestRenewalOfDifferentTTLs(t *testing.T) {
 		long := holdMany(r, c, 1, TTL(time.Minute))[0]
 		m := r.of(c, TTL(time.Second))
 		short := r.lock(m)
-		n := r.during(func() { time.Sleep(10 * time.Minute) }, "PEXPIRE")
-		if want := 1800; n < want || n > want*5/4 { // and 30 to 60 of the long one
+		n := r.during(func() { time.Sleep(2 * time.Minute) }, "PEXPIRE")
+		if want := 360; n < want || n > want*5/4 { // and 6 to 12 of the long one
 			t.Errorf("%d renewals, want about %d", n, want)
 		}
 		for _, g := range []*recipes.Grant{long, short} {

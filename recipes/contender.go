@@ -17,4 +17,6 @@ type Contender struct {
 	// Of a lock with slots: how many it asks for, and those that it has.
 	Permits int
 	Slots   []int
+
+	Flow string // of a fair lock with flows: which one it belongs to
 }

@@ -18,7 +18,13 @@ type Watch struct {
 	// said any longer because the connection was lost: look again. It says
 	// nothing about what happened.
 	Fired <-chan struct{}
+
+	a *armament
 }
+
+// Changed reports, once Fired is closed, whether the server has told of a change;
+// if not, the connection was lost.
+func (w *Watch) Changed() bool { return w.a.heard }
 
 // Watch reads a node and watches its data. A missing node is an [Error] with
 // reason zk.ErrNoNode, and leaves no watch behind.
@@ -77,7 +83,7 @@ func (l *Life) watch(ctx context.Context, key watchKey) (*Watch, error) {
 			return nil, a.err
 		}
 		w := a.seen
-		w.Fired = a.fired
+		w.Fired, w.a = a.fired, a
 		return &w, nil
 	}
 }
@@ -130,6 +136,8 @@ type armament struct {
 	settled chan struct{} // closed when it is set, or could not be
 	fired   chan struct{} // closed when it fires
 
+	heard bool // there was an event; read after fired
+
 	seen Watch // these are read after settled
 	err  error
 }
@@ -169,12 +177,13 @@ func (t *watchTable) wants(key watchKey) bool {
 
 // fire is called for each event, and for each watch that was lost with its
 // connection, by the goroutine that reads the connection. It can come before the
-// answer that set the watch has reached settle.
-func (t *watchTable) fire(key watchKey) {
+// answer that set the watch has reached settle. heard says that it is an event.
+func (t *watchTable) fire(key watchKey, heard bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a := t.keys[key]; a != nil {
 		delete(t.keys, key)
+		a.heard = heard
 		close(a.fired)
 	}
 }

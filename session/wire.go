@@ -272,7 +272,7 @@ func (w *wire) fire(key watchKey) {
 	w.mu.Lock()
 	delete(w.armed, key)
 	w.mu.Unlock()
-	w.life.watches.fire(key)
+	w.life.watches.fire(key, true)
 }
 
 // dropWatches fires the watches that are lost with the connection.
@@ -280,7 +280,7 @@ func (w *wire) dropWatches() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key := range w.armed {
-		w.life.watches.fire(key)
+		w.life.watches.fire(key, false)
 	}
 	clear(w.armed)
 }

@@ -20,18 +20,6 @@ import (
 // Lock made with extra_lock_patterns=["lock-"].
 type Mutex struct{ q *queue.Queue }
 
-var contender = queue.Keyword{Text: "lock-", Kind: "lock", Alone: true}
-
-var recipe = queue.Recipe{
-	Name: "mutex",
-	Keywords: []queue.Keyword{
-		contender,
-		{Text: "__lock__", Kind: "lock", Alone: true}, // kazoo's
-	},
-	Foreign: []queue.Keyword{{Text: "__READ__"}, {Text: "__WRIT__"}, {Text: "__rlock__"}},
-	Blocks:  func(other, self queue.Node) bool { return true },
-}
-
 // New returns the lock at path, which is taken below the session's chroot. The
 // path's node is made when it is first needed, as a container, and vanishes by
 // itself when it is no longer used. New sends nothing; a nil session, a bad path
@@ -41,7 +29,7 @@ func New(s *session.Session, path string, opts ...recipes.Option) (*Mutex, error
 	if err != nil {
 		return nil, err
 	}
-	q, err := queue.New(s, path, recipe, set)
+	q, err := queue.New(s, path, queue.Exclusive, set)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +50,14 @@ func New(s *session.Session, path string, opts ...recipes.Option) (*Mutex, error
 // comes from a live grant of this lock), ErrConflict, ErrPermission, ErrExhausted,
 // ErrSessionClosed.
 func (m *Mutex) Lock(ctx context.Context) (*recipes.Grant, error) {
-	return m.q.Acquire(ctx, contender, false)
+	return m.q.Acquire(ctx, queue.Contender, false)
 }
 
 // TryLock returns the grant if nobody is ahead, and recipes.ErrBusy otherwise. A
 // busy lock is found busy without writing anything. It blocks only for as long as
 // the ensemble takes to answer, which ctx bounds.
 func (m *Mutex) TryLock(ctx context.Context) (*recipes.Grant, error) {
-	return m.q.Acquire(ctx, contender, true)
+	return m.q.Acquire(ctx, queue.Contender, true)
 }
 
 // Contenders lists the holder and the waiters in queue order, with one read for

@@ -44,7 +44,7 @@ func wasAdmitted(data []byte) bool {
 // waitRoom returns nil once the slots are this contender's. Its caller is the
 // first in line. Writing the record fails if it has changed since it was read,
 // so that neither a change of the size nor anything else can let too many in.
-func (p *place) waitRoom(ctx context.Context, try bool) error {
+func (p *Place) waitRoom(ctx context.Context, try bool) error {
 	h := &headwait{p: p, there: make(map[int64]*session.Watch), gone: make(map[int64]bool)}
 	for p.slots == nil {
 		if err := h.takeSeats(ctx); err != nil {

@@ -32,11 +32,11 @@ import (
 // see it as the last in line.
 const keeper = "delay-2147483647"
 
-func (p *place) keeper() string { return p.q.path + "/" + keeper }
+func (p *Place) keeper() string { return p.q.path + "/" + keeper }
 
 // sitOutDelay waits until no lock delay runs. Its caller is first in line, and
 // has read the record since.
-func (p *place) sitOutDelay(ctx context.Context, try bool) error {
+func (p *Place) sitOutDelay(ctx context.Context, try bool) error {
 	if !p.record.died(p.node.Seq) {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (p *place) sitOutDelay(ctx context.Context, try bool) error {
 // noteDeath writes into the record that the holder died, and since when, and
 // returns what is left of its delay. Writing is also how the server's time is
 // learned: it shows in the stat of the result.
-func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
+func (p *Place) noteDeath(ctx context.Context) (time.Duration, error) {
 	stat, err := p.writeRecord(ctx, func(r record) (record, bool) {
 		if r.Died && r.Since == 0 {
 			r.Since = p.written.Mtime
@@ -101,14 +101,14 @@ func (p *place) noteDeath(ctx context.Context) (time.Duration, error) {
 // delayIsOver takes a delay that has passed out of the record, for one that won't
 // do so by its release. It leaves no mark for the holder's own number: another may
 // still be there under it.
-func (p *place) delayIsOver(ctx context.Context) error {
+func (p *Place) delayIsOver(ctx context.Context) error {
 	if p.node.Alone {
 		return nil
 	}
 	clear := func(r record) (record, bool) {
 		due := r.died(p.node.Seq)
 		n := newRecord(r.Recipe)
-		n.Dir, n.Released = r.Dir, max(r.Released, r.Holder-1)
+		n.Dir, n.Released, n.Weight, n.Clock = r.Dir, max(r.Released, r.Holder-1), r.Weight, r.Clock
 		return n, due
 	}
 	_, err := p.writeRecord(ctx, clear, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
@@ -125,7 +125,7 @@ func (p *place) delayIsOver(ctx context.Context) error {
 // is still there and the record is as we know it, and repeats that with what the
 // record has become until the outcome is known. It returns nil, nil if change says
 // that there is nothing to write any more.
-func (p *place) writeRecord(ctx context.Context, change func(record) (r record, due bool), with ...any) (*zk.Stat, error) {
+func (p *Place) writeRecord(ctx context.Context, change func(record) (r record, due bool), with ...any) (*zk.Stat, error) {
 	for {
 		if !p.ours {
 			return nil, errNotOurs
@@ -163,7 +163,7 @@ var errNotOurs = fmt.Errorf("%w: this needs the data of the path's node, and som
 // announceHold tells the others, before the lock is used, that it is held, and with
 // a lock delay, what is to happen if this holder dies. If ctx ends first, that goes
 // on, since a request that has been made may yet be carried out: leave waits for it.
-func (p *place) announceHold(ctx context.Context) error {
+func (p *Place) announceHold(ctx context.Context) error {
 	told := make(chan struct{})
 	p.telling = told
 	var err error
@@ -179,7 +179,7 @@ func (p *place) announceHold(ctx context.Context) error {
 	}
 }
 
-func (p *place) announce(ctx context.Context) error {
+func (p *Place) announce(ctx context.Context) error {
 	var keep []any
 	if p.delays() && p.record.Holder < 0 {
 		keep = []any{&zk.CreateRequest{Path: p.keeper(), Flags: zk.FlagPersistent}}

@@ -12,8 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
-// A place is one contender's node in the queue, until it is left or held.
-type place struct {
+// A Place is one contender's node in the queue, until it is left or held.
+type Place struct {
 	q      *Queue
 	life   *session.Life
 	node   Node
@@ -35,11 +35,12 @@ type place struct {
 	announced  bool            // the record says that we hold
 	announcing bool            // whether it does is not known
 	telling    <-chan struct{} // closed when that is known
+	besides    bool            // Bid.Beside has run since the last one ahead went
 	shared     bool            // there may be others under our number; see share.go
 	left       bool            // the node is gone, or its removal is under way
 }
 
-func (p *place) path() string { return p.q.path + "/" + p.node.Name }
+func (p *Place) path() string { return p.q.path + "/" + p.node.Name }
 
 // enqueueTries bounds how often a directory may vanish between our making it and
 // our use of it.
@@ -50,7 +51,7 @@ const enqueueTries = 16
 var errMisplaced = errors.New("the lock directory was removed meanwhile")
 
 // enqueue makes the contender's node and reads what tells whether it is first.
-func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*place, error) {
+func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*Place, error) {
 	for range enqueueTries {
 		dir, err := q.directory(ctx, life, b.Slots)
 		if err != nil {
@@ -62,7 +63,7 @@ func (q *Queue) enqueue(ctx context.Context, life *session.Life, b Bid) (*place,
 			}
 			continue
 		}
-		p := &place{q: q, life: life, prefix: prefix(dir.czxid, b.Keyword.Text), czxid: dir.czxid, bid: b, ticket: q.ticket(b)}
+		p := &Place{q: q, life: life, prefix: prefix(dir.czxid, b.Keyword.Text), czxid: dir.czxid, bid: b, ticket: q.ticket(b)}
 		node, err := life.CreateSequential(ctx, q.path+"/"+p.prefix, p.ticket.encode())
 		if errors.Is(err, zk.ErrNoNode) {
 			q.forget() // reaped, or removed by somebody
@@ -172,7 +173,7 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 }
 
 // settle takes in what came of the creation.
-func (p *place) settle(ctx context.Context, made *session.Created) error {
+func (p *Place) settle(ctx context.Context, made *session.Created) error {
 	node, good := parse(strings.TrimPrefix(made.Path, p.q.path+"/"), p.q.recipe.Keywords)
 	if !good {
 		return fmt.Errorf("the server named a contender %q", made.Path)
@@ -200,17 +201,26 @@ func (p *place) settle(ctx context.Context, made *session.Created) error {
 	return nil
 }
 
-// look reads the directory's record and the own node, side by side.
-func (p *place) look(ctx context.Context) error {
+// look reads the directory's record and the own node, side by side, and what the
+// recipe wants to know besides.
+func (p *Place) look(ctx context.Context) error {
 	proof := make(chan error, 1)
 	go func() { proof <- p.prove(ctx) }()
+	if p.bid.Beside == nil {
+		err := p.readRecord(ctx)
+		return cmpErr(<-proof, err)
+	}
+	beside := make(chan error, 1)
+	go func() { beside <- p.bid.Beside(ctx, p.life) }()
 	err := p.readRecord(ctx)
-	return cmpErr(<-proof, err)
+	err = cmpErr(cmpErr(<-proof, err), <-beside)
+	p.besides = err == nil
+	return err
 }
 
 // prove reads the own node: that it is there and belongs to this session is what
 // a grant rests on, and its czxid is the token.
-func (p *place) prove(ctx context.Context) error {
+func (p *Place) prove(ctx context.Context) error {
 	stat, err := p.life.Exists(ctx, p.path())
 	if err != nil {
 		return err
@@ -226,13 +236,13 @@ func (p *place) prove(ctx context.Context) error {
 }
 
 // isOwn reports whether what stands at our node's name is the node that we made.
-func (p *place) isOwn(stat *zk.Stat) bool {
+func (p *Place) isOwn(stat *zk.Stat) bool {
 	return stat.EphemeralOwner == p.life.ID() && stat.Czxid == p.own.Czxid
 }
 
 // readRecord reads the directory's data. Without the directory, or in one made
 // anew, there is no place.
-func (p *place) readRecord(ctx context.Context) error {
+func (p *Place) readRecord(ctx context.Context) error {
 	data, stat, err := p.life.Get(ctx, p.q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost
@@ -243,7 +253,7 @@ func (p *place) readRecord(ctx context.Context) error {
 	return p.takeRecord(data, stat)
 }
 
-func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
+func (p *Place) takeRecord(data []byte, stat *zk.Stat) error {
 	if stat.Czxid != p.czxid {
 		return errPlaceLost
 	}
@@ -264,24 +274,27 @@ func (p *place) takeRecord(data []byte, stat *zk.Stat) error {
 
 // leave removes the node, in the background, until that is certain. One that has
 // announced that it holds leaves as if it had, so that it is not taken for a
-// holder that died.
-func (p *place) leave() {
+// holder that died. Then done is called, which may be nil.
+func (p *Place) leave(done func()) {
 	if p.telling == nil {
-		p.remove(nil)
+		p.remove(nil, done)
 		return
 	}
 	go func() { // ends with the answer or the life
 		<-p.telling
 		if p.announced {
-			p.remove(p.releaseOps(nobody))
+			p.remove(p.releaseOps(nobody, 0), done)
 		} else {
-			p.remove(nil)
+			p.remove(nil, done)
 		}
 	}()
 }
 
-func (p *place) remove(with []any) {
+func (p *Place) remove(with []any, done func()) {
 	p.life.Remove(p.path(), with, func(err error) {
+		if done != nil {
+			defer done()
+		}
 		if err != nil {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}

@@ -34,6 +34,11 @@ func Translate(err error) error {
 			return wrap(recipes.ErrSessionLost)
 		}
 	}
+	for _, already := range []error{recipes.ErrSessionLost, recipes.ErrSessionClosed, recipes.ErrSuspended} {
+		if errors.Is(err, already) {
+			return err
+		}
+	}
 	switch {
 	case errors.Is(err, session.ErrClosed):
 		return wrap(recipes.ErrSessionClosed)

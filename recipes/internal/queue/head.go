@@ -17,7 +17,7 @@ import (
 // are gone, and nobody after it can be admitted before it, so the seats change
 // only by going.
 type headwait struct {
-	p     *place
+	p     *Place
 	seats []seat                   // of the record
 	there map[int64]*session.Watch // seats whose nodes were seen; nil: seen without a watch
 	gone  map[int64]bool           // seats whose nodes are gone, for good

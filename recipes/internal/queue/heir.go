@@ -19,7 +19,7 @@ var errYielded = errors.New("gave way to a named successor")
 
 // giveWay leaves if another was named and still stands in the queue. Its caller
 // is first in line, and has read the record since.
-func (p *place) giveWay(ctx context.Context, try bool) error {
+func (p *Place) giveWay(ctx context.Context, try bool) error {
 	if p.record.Heir <= p.node.Seq {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (p *place) giveWay(ctx context.Context, try bool) error {
 	}
 	gone := make(chan error, 1)
 	p.left = true
-	p.life.Remove(p.path(), p.releaseOps(p.record.Heir), func(err error) { gone <- err })
+	p.life.Remove(p.path(), p.releaseOps(p.record.Heir, 0), func(err error) { gone <- err })
 	select { // never in line twice
 	case err := <-gone:
 		return cmpErr(err, errYielded)

@@ -15,38 +15,60 @@ import (
 
 // A hold is a place whose turn has come: what stands behind a grant.
 type hold struct {
-	p    *place
+	p    *Place
 	held *session.Hold
 	data *Writer // of the node
+
+	since time.Time // when the lock became this contender's
 
 	mu     sync.Mutex
 	heir   int64                             // sequence number of the successor that the holder named
 	lost   error                             // before there was a grant
+	onLoss func(error)                       // told of that
 	revoke func(cause error, gone bool) bool // of the grant
 	over   bool                              // it is given up: nobody can share it any more
 }
 
 // take makes a grant of a place whose turn has come, if ctx has not ended.
-func (p *place) take(ctx context.Context) (*recipes.Grant, error) {
+func (p *Place) take(ctx context.Context) (*recipes.Grant, error) {
 	return p.hold(ctx, recipes.Token(p.own.Czxid))
 }
 
 // delays reports whether a lock delay follows if this one dies while it holds.
-func (p *place) delays() bool { return p.q.settings.LockDelay > 0 && p.node.Alone }
+func (p *Place) delays() bool { return p.q.settings.LockDelay > 0 && p.node.Alone }
 
 // version is that of the node's data.
-func (p *place) version() int32 {
+func (p *Place) version() int32 {
 	if p.own == nil {
 		return 0 // made by us just now
 	}
 	return p.own.Version
 }
 
-func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
+func (p *Place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
+	h, err := p.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		h.held.Drop()
+		return nil, context.Cause(ctx)
+	}
+	return h.grant(token)
+}
+
+// prepare makes the lock this contender's, and watches over that from now on. What
+// is left to do is to hand out the grant, or to drop the hold and to leave.
+func (p *Place) prepare(ctx context.Context) (*hold, error) {
+	if p.bid.Beside != nil && !p.besides {
+		if err := p.bid.Beside(ctx, p.life); err != nil {
+			return nil, err
+		}
+	}
 	p.announcing = p.q.recipe.Announces || p.delays() // for what Close does meanwhile
 	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.version())}
 	var err error
-	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody), h.lose)
+	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody, 0), h.lose)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, errPlaceLost
 	}
@@ -59,13 +81,16 @@ func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 			return nil, err
 		}
 	}
-	if ctx.Err() != nil {
-		h.held.Drop()
-		return nil, context.Cause(ctx)
-	}
+	h.since = time.Now()
+	return h, nil
+}
+
+// grant hands it out, unless it has been lost since.
+func (h *hold) grant(token recipes.Token) (*recipes.Grant, error) {
+	p := h.p
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lost != nil { // lost before it was granted: no grant
+	if h.lost != nil {
 		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
 	}
 	g, revoke := recipes.NewGrant(recipes.Spec{
@@ -82,14 +107,16 @@ func (p *place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 
 // releaseOps are what goes with the deletion of the node at a release: the mark
 // by which the next in line knows that the holder released, and that nobody is
-// left up to its number. Where the record has changed since we read it, somebody
+// left up to its number; and what the recipe adds to it, if it was held for some
+// time. Where the record has changed since we read it, somebody
 // else has put data there, and it is left.
-func (p *place) releaseOps(heir int64) []any {
+func (p *Place) releaseOps(heir int64, held time.Duration) []any {
 	if !p.ours || !p.node.Alone || p.q.sized() {
 		return nil
 	}
 	r := newRecord(p.q.recipe.Name)
 	r.Dir, r.Released, r.Heir = p.written.Czxid, p.node.Seq, heir
+	r.Weight, r.Clock = p.record.Weight, p.record.Clock
 	if p.shared {
 		r.Released-- // others may be left under our number
 	}
@@ -97,7 +124,11 @@ func (p *place) releaseOps(heir int64) []any {
 	if p.announcing { // that may have changed it
 		version = -1
 	}
-	ops := []any{&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version}}
+	var more []any
+	if held > 0 && p.bid.AtRelease != nil {
+		r.Clock, more = p.bid.AtRelease(held, Turn{Seq: p.node.Seq, Last: nextSeq(p.written) - 1, Clock: r.Clock})
+	}
+	ops := append(more, &zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: version})
 	if p.record.Holder >= 0 || p.announcing && p.q.settings.LockDelay > 0 {
 		ops = append(ops, &zk.DeleteRequest{Path: p.keeper(), Version: -1})
 	}
@@ -109,8 +140,11 @@ func (h *hold) lose(cause error, gone bool) {
 	cause = Translate(cause)
 	h.mu.Lock()
 	revoke := h.revoke
-	if revoke == nil {
+	if revoke == nil && h.lost == nil {
 		h.lost = cause
+		if h.onLoss != nil {
+			h.onLoss(fmt.Errorf("%w: %w", errPlaceLost, cause))
+		}
 	}
 	h.mu.Unlock()
 	if revoke != nil {
@@ -147,7 +181,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	h.held.Drop()
 	h.mu.Lock()
 	h.over = true
-	ops := h.p.releaseOps(h.heir)
+	ops := h.p.releaseOps(h.heir, max(1, time.Since(h.since)))
 	h.mu.Unlock()
 	if cause != nil && h.p.delays() {
 		ops = nil

@@ -1,14 +1,12 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -35,6 +33,8 @@ type Queue struct {
 	path     string
 	recipe   Recipe
 	settings recipes.Settings
+
+	weight int // that a directory which we make gets; see NewGate
 
 	mu   sync.Mutex
 	dir  directory
@@ -101,8 +101,7 @@ func (q *Queue) acquire(ctx context.Context, b Bid) (*recipes.Grant, error) {
 		if errors.Is(err, errYielded) {
 			continue
 		}
-		lost := life.Err() != nil && ctx.Err() == nil || errors.Is(err, errPlaceLost)
-		if !lost || q.settings.FailOnLoss || errors.Is(life.Err(), session.ErrClosed) {
+		if !Lost(ctx, life, err) || q.settings.FailOnLoss {
 			return nil, q.fail(op, err)
 		}
 		q.settings.Logger.Info("place in the queue lost, queueing again", "path", q.path, "cause", err)
@@ -133,7 +132,7 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 	}
 	defer func() {
 		if g == nil && !p.left && !errors.Is(err, errPlaceTaken) {
-			p.leave()
+			p.leave(nil)
 		}
 	}()
 	if err := p.waitTurn(ctx, b.Try); err != nil {
@@ -256,67 +255,4 @@ func (q *Queue) known() directory {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dir
-}
-
-// Contenders lists holder and waiters in queue order, with one read for each.
-func (q *Queue) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	life, err := q.sess.Life(ctx)
-	if err != nil {
-		return nil, q.fail("contenders", err)
-	}
-	nodes, _, err := q.nodes(ctx, life)
-	if err != nil {
-		return nil, q.fail("contenders", err)
-	}
-	slices.SortFunc(nodes, compare)
-	read := make([]*recipes.Contender, len(nodes))
-	errs := make([]error, len(nodes))
-	slots := make(chan struct{}, 64) // reads in flight
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			read[i], errs[i] = q.contender(ctx, life, n)
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, q.fail("contenders", errs[slices.IndexFunc(errs, func(e error) bool { return e != nil })])
-	}
-	var out []recipes.Contender
-	var before []Node
-	for i, c := range read {
-		if c == nil {
-			continue // gone since
-		}
-		c.Holding = len(c.Slots) > 0 ||
-			!q.sized() && !slices.ContainsFunc(before, func(n Node) bool { return q.recipe.Blocks(n, nodes[i]) })
-		before = append(before, nodes[i])
-		out = append(out, *c)
-	}
-	return out, nil
-}
-
-func (q *Queue) contender(ctx context.Context, life *session.Life, n Node) (*recipes.Contender, error) {
-	data, stat, err := life.Get(ctx, q.path+"/"+n.Name)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	t := parseTicket(data)
-	granted, _ := parseSlots(t.Slots) // none before it is admitted
-	return &recipes.Contender{
-		Owner: t.Owner,
-		Token: cmp.Or(t.Token, recipes.Token(stat.Czxid)),
-		Since: time.UnixMilli(stat.Ctime),
-		Kind:  n.Kind,
-		Mine:  stat.EphemeralOwner == life.ID(),
-		ID:    n.Name,
-
-		Permits: t.Permits,
-		Slots:   granted,
-	}, nil
 }

@@ -29,6 +29,19 @@ type record struct {
 	// Released is then the last one who was: see slots.go.
 	Size  int    // 0: none
 	Seats string // as encodeSeats writes them
+	// Of the queue in front of another, whose contenders may stand in that one up
+	// to a number: see package fair.
+	Weight int // 0: none
+	// Where the time of holding is shared; see Clock.
+	Clock Clock
+}
+
+// A Clock says how far the use of a lock has come, for those who share the time
+// for which it is held. It is opaque here: see package fair.
+type Clock struct {
+	Level int64 // what every contender in line had used at the end of the last round
+	Low   int64 // the least that one of this round has used; 0: none has released
+	Round int64 // sequence number of the last contender of this round
 }
 
 const recordMark = "lockkeeper"
@@ -74,6 +87,14 @@ func parseRecord(data []byte) (r record, ours bool) {
 			r.Released = n
 		case "size":
 			r.Size = int(n)
+		case "weight":
+			r.Weight = int(n)
+		case "level":
+			r.Clock.Level = n
+		case "low":
+			r.Clock.Low = n
+		case "round":
+			r.Clock.Round = n
 		case "leader":
 			r.Leader = n
 		case "heir":
@@ -100,6 +121,9 @@ func (r record) encode() []byte {
 	if r.Size > 0 {
 		fmt.Fprintf(&b, " size=%d", r.Size)
 	}
+	if r.Weight > 0 {
+		fmt.Fprintf(&b, " weight=%d", r.Weight)
+	}
 	if r.Released >= 0 {
 		word := "released"
 		if r.Size > 0 {
@@ -125,6 +149,9 @@ func (r record) encode() []byte {
 	if r.Since > 0 {
 		fmt.Fprintf(&b, " since=%d", r.Since)
 	}
+	if c := r.Clock; c != (Clock{}) {
+		fmt.Fprintf(&b, " level=%d low=%d round=%d", c.Level, c.Low, c.Round)
+	}
 	return []byte(b.String())
 }
 
@@ -134,7 +161,7 @@ func (r record) in(czxid int64) record {
 		return r
 	}
 	n := newRecord(r.Recipe)
-	n.Dir, n.Size = czxid, r.Size
+	n.Dir, n.Size, n.Weight = czxid, r.Size, r.Weight
 	return n
 }
 

@@ -23,7 +23,7 @@ const tryPatience = time.Second
 
 // waitBriefly waits for the contender ahead, if there is room for all who are
 // ahead and for this one: then it is only a matter of their taking it.
-func (p *place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
+func (p *Place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	room, err := p.q.hasRoom(ctx, p.life, p.record, p.prefix, p.node.Seq, p.bid.Slots)
 	if !room || err != nil {
 		return false, cmpErr(err, recipes.ErrBusy)

@@ -64,7 +64,7 @@ func (q *Queue) share(ctx context.Context, h *hold, token recipes.Token, k Keywo
 		h.mu.Unlock()
 
 		name := nameAt(prefix(h.p.czxid, "under-"+rand.Text()+"-"+k.Text), h.p.node.Seq)
-		p := &place{q: q, life: h.p.life, czxid: h.p.czxid, bid: Bid{Keyword: k},
+		p := &Place{q: q, life: h.p.life, czxid: h.p.czxid, bid: Bid{Keyword: k},
 			node: Node{Name: name, Kind: k.Kind, Seq: h.p.node.Seq, Alone: k.Alone}}
 		g, err := p.shareWith(ctx, h.p.path(), token)
 		switch {
@@ -84,7 +84,7 @@ var errHolderGone = errors.New("the holder's node was removed")
 
 // shareWith makes the node and the grant. What was begun is finished or undone in
 // the background if ctx ends first.
-func (p *place) shareWith(ctx context.Context, holder string, token recipes.Token) (*recipes.Grant, error) {
+func (p *Place) shareWith(ctx context.Context, holder string, token recipes.Token) (*recipes.Grant, error) {
 	made := make(chan error)
 	given := make(chan struct{})
 	defer close(given)
@@ -96,7 +96,7 @@ func (p *place) shareWith(ctx context.Context, holder string, token recipes.Toke
 		case made <- err:
 		case <-given:
 			if err == nil {
-				p.leave()
+				p.leave(nil)
 			}
 		}
 	}()
@@ -110,14 +110,14 @@ func (p *place) shareWith(ctx context.Context, holder string, token recipes.Toke
 	}
 	g, err := p.hold(ctx, token)
 	if err != nil {
-		p.leave()
+		p.leave(nil)
 	}
 	return g, err
 }
 
 // makeUnder makes the node if the holder's is there. The name is used by nobody
 // else, so a node that is there already is what an earlier try made.
-func (p *place) makeUnder(ctx context.Context, holder string, data []byte) error {
+func (p *Place) makeUnder(ctx context.Context, holder string, data []byte) error {
 	for {
 		_, err := p.life.Multi(ctx,
 			&zk.CheckVersionRequest{Path: holder, Version: -1},

@@ -53,7 +53,7 @@ func (q *Queue) sizeSeen() int {
 // firstRecord is that of a directory which we make.
 func (q *Queue) firstRecord() record {
 	r := newRecord(q.recipe.Name)
-	r.Size = q.size.given
+	r.Size, r.Weight = q.size.given, q.weight
 	return r
 }
 

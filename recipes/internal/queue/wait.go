@@ -32,7 +32,7 @@ const (
 
 // waitTurn returns nil once nobody is in the way, no lock delay runs, and the own
 // node was seen to be there. It does what decide says until then.
-func (p *place) waitTurn(ctx context.Context, try bool) error {
+func (p *Place) waitTurn(ctx context.Context, try bool) error {
 	v := newView(p.node, -1, p.q.recipe.Blocks)
 	v.mixed = p.q.recipe.mixed()
 	p.believe(&v)
@@ -73,6 +73,7 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
 				v.gone(ahead, p.saw.Name == ahead.Name)
+				p.besides = false
 				fresh, stale = false, ahead.Alone
 				if misses++; v.listed && misses >= limit {
 					v.listed, v.blind = false, true
@@ -103,13 +104,14 @@ func (p *place) waitTurn(ctx context.Context, try bool) error {
 			if gone {
 				v.gone(ahead, true)
 			}
+			p.besides = false
 			misses, fresh, stale = 0, false, ahead.Alone
 		}
 	}
 }
 
 // computed returns one of ours that holds alone, by its number.
-func (p *place) computed(seq int64) Node {
+func (p *Place) computed(seq int64) Node {
 	k, _ := p.q.recipe.alone()
 	return Node{Name: nameAt(prefix(p.czxid, k.Text), seq), Kind: k.Kind, Seq: seq, Alone: true}
 }
@@ -117,7 +119,7 @@ func (p *place) computed(seq int64) Node {
 // believe takes in what the record says, unless there are more contenders than
 // numbers were given from ours on: then one of them may have ours, or an earlier
 // one, and only a list can tell.
-func (p *place) believe(v *view) {
+func (p *Place) believe(v *view) {
 	if p.q.sized() { // those ahead who hold are still there, and the record decides
 		v.released = max(v.released, p.record.Released)
 		return
@@ -138,7 +140,7 @@ func (p *place) believe(v *view) {
 // list takes in who is in the directory now. same says that the record is still
 // as we know it: then the list is also proof of the own node, and as good as a
 // look.
-func (p *place) list(ctx context.Context, v *view) (same bool, err error) {
+func (p *Place) list(ctx context.Context, v *view) (same bool, err error) {
 	nodes, stat, err := p.q.nodes(ctx, p.life)
 	if err != nil {
 		return false, err
@@ -156,7 +158,7 @@ func (p *place) list(ctx context.Context, v *view) (same bool, err error) {
 // waitFor waits until something happens to the node ahead, which may be nothing
 // of consequence; gone is true if the node is known to be gone though nothing was
 // heard of it. In a longer wait it sees to it that the own node is still there.
-func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
+func (p *Place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	guard := time.NewTimer(guardAfter)
 	defer guard.Stop()
 	poll := time.NewTimer(pollEvery + rand.N(pollEvery))
@@ -168,6 +170,7 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone
 		}
 		select {
 		case <-w.Fired:
+			p.noticed()
 			return false, nil
 		case <-guard.C:
 			if err := p.watchOwn(ctx); err != nil {
@@ -178,6 +181,7 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone
 				return false, err
 			}
 		case <-poll.C:
+			p.noticed()
 			stat, err := p.life.Exists(ctx, p.q.path+"/"+ahead.Name)
 			if err != nil || stat == nil {
 				return err == nil, err
@@ -194,8 +198,14 @@ func (p *place) waitFor(ctx context.Context, w *session.Watch, ahead Node) (gone
 	}
 }
 
+func (p *Place) noticed() {
+	if p.bid.Noticed != nil {
+		p.bid.Noticed()
+	}
+}
+
 // watchOwn watches the own node, and fails if it is not there.
-func (p *place) watchOwn(ctx context.Context) error {
+func (p *Place) watchOwn(ctx context.Context) error {
 	own, err := p.life.Watch(ctx, p.path())
 	if errors.Is(err, zk.ErrNoNode) {
 		return errPlaceLost

@@ -72,17 +72,37 @@ func (w *world) until(cond func(*zktest.View) bool) bool {
 
 func path(lock string) string { return "/locks/" + lock }
 
-// line returns the names of the contenders in queue order. They are ephemeral;
-// what else may be there is not.
+// line returns the nodes of the contenders: those in the lock's queue, in its order,
+// and then those who wait before the gate of a flow.
 func line(v *zktest.View, lock string) []string {
-	var names []string
-	for _, name := range v.Children(path(lock)) {
-		if st, _ := v.Stat(path(lock) + "/" + name); st.EphemeralOwner != 0 {
-			names = append(names, name)
+	nodes := contenders(v, path(lock))
+	for _, flow := range v.Children(path(lock) + ".flows") {
+		nodes = append(nodes, contenders(v, path(lock)+".flows/"+flow+"/queue")...)
+	}
+	return nodes
+}
+
+// contenders are ephemeral; what else may be there is not.
+func contenders(v *zktest.View, dir string) []string {
+	var nodes []string
+	for _, name := range v.Children(dir) {
+		if st, _ := v.Stat(dir + "/" + name); st.EphemeralOwner != 0 {
+			nodes = append(nodes, dir+"/"+name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(number(a), number(b)) })
-	return names
+	slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+	return nodes
+}
+
+// left returns what is there for a lock and doesn't go by itself.
+func left(v *zktest.View, lock string) []string {
+	nodes := v.Children(path(lock))
+	for _, flow := range v.Children(path(lock) + ".flows") {
+		for _, part := range []string{"queue", "line"} {
+			nodes = append(nodes, v.Children(path(lock)+".flows/"+flow+"/"+part)...)
+		}
+	}
+	return nodes
 }
 
 // number returns the ten digits at the end of a sequential node's name.
@@ -101,14 +121,16 @@ func (w *world) Client() conformance.Client {
 
 // Queued implements conformance.World.
 func (w *world) Queued(lock string, n int) (string, bool) {
-	ok := w.until(func(v *zktest.View) bool { return len(line(v, lock)) == n })
-	return fmt.Sprintf("%q", w.srv.Children(path(lock))), ok
+	var nodes []string
+	ok := w.until(func(v *zktest.View) bool { nodes = line(v, lock); return len(nodes) == n })
+	return fmt.Sprintf("%q", nodes), ok
 }
 
 // Empty implements conformance.World.
 func (w *world) Empty(lock string) (string, bool) {
-	ok := w.until(func(v *zktest.View) bool { return len(v.Children(path(lock))) == 0 })
-	return fmt.Sprintf("%q", w.srv.Children(path(lock))), ok
+	var nodes []string
+	ok := w.until(func(v *zktest.View) bool { nodes = left(v, lock); return len(nodes) == 0 })
+	return fmt.Sprintf("%q", nodes), ok
 }
 
 // Settle implements conformance.World.
@@ -125,17 +147,24 @@ func (w *world) Short() time.Duration { return 20 * time.Second }
 
 // Remove implements conformance.World.
 func (w *world) Remove(lock string, i int) {
-	var name string
-	w.until(func(v *zktest.View) bool { name = line(v, lock)[i]; return true })
-	if err := w.srv.Delete(path(lock) + "/" + name); err != nil {
+	var node string
+	w.until(func(v *zktest.View) bool { node = line(v, lock)[i]; return true })
+	if err := w.srv.Delete(node); err != nil {
 		w.t.Error(err)
 	}
 }
 
 // RemoveAll implements conformance.World.
 func (w *world) RemoveAll(lock string) {
-	if err := w.srv.DeleteAll(path(lock)); err != nil {
-		w.t.Error(err)
+	for _, dir := range []string{path(lock), path(lock) + ".flows"} {
+		var there bool
+		w.until(func(v *zktest.View) bool { _, there = v.Stat(dir); return true })
+		if !there {
+			continue
+		}
+		if err := w.srv.DeleteAll(dir); err != nil {
+			w.t.Error(err)
+		}
 	}
 }
 
