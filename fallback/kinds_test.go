@@ -185,7 +185,7 @@ func (w *wait) grant() *recipes.Grant {
 	w.t.Helper()
 	select {
 	case <-w.done:
-	case <-time.After(10 * time.Minute):
+	case <-time.After(2 * time.Minute):
 		w.t.Fatal("never granted")
 	}
 	if w.err != nil {
@@ -229,7 +229,7 @@ func (s *stage) ends(g *recipes.Grant, reason error) {
 	s.t.Helper()
 	select {
 	case <-g.Done():
-	case <-time.After(10 * time.Minute):
+	case <-time.After(2 * time.Minute):
 		s.t.Fatal("does not end")
 	}
 	if !errors.Is(g.Err(), recipes.ErrRevoked) || !errors.Is(g.Err(), reason) {

@@ -52,7 +52,7 @@ func TestRequestComesLate(t *testing.T) {
 					t.Fatal("waits for the server")
 				}
 				goOn()
-				if r.Exists("lockkeeper:{x}:mutex") || r.Exists("lockkeeper:{x}:mutex-queue") {
+				if r.Exists("lockkeeper:{x}:lock") || r.Exists("lockkeeper:{x}:mutex-queue") {
 					t.Errorf("granted: %q", r.Keys())
 				}
 				g, err := other.TryLock(t.Context())
@@ -74,7 +74,7 @@ func TestReleaseOfWhatAnotherHas(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		a, b := r.mutex(), r.mutex()
 		g := r.lock(a)
-		r.Del("lockkeeper:{x}:mutex")
+		r.Del("lockkeeper:{x}:lock")
 		next := r.lock(b)
 		err := g.Release(t.Context())
 		wants(t, err, recipes.ErrRevoked)
@@ -92,7 +92,7 @@ func TestReleaseOfWhatIsGone(t *testing.T) {
 		g := r.lock(r.mutex())
 		a := r.start(r.mutex())
 		time.Sleep(time.Minute + 100*time.Millisecond)
-		r.Del("lockkeeper:{x}:mutex")
+		r.Del("lockkeeper:{x}:lock")
 		at := time.Now()
 		wants(t, g.Release(t.Context()), recipes.ErrRevoked)
 		r.release(a.grant())
@@ -116,7 +116,7 @@ func TestLockIsRemoved(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		at := time.Now()
-		r.Del("lockkeeper:{x}:mutex")
+		r.Del("lockkeeper:{x}:lock")
 		g := line[0].grant()
 		if d := line[0].at.Sub(at); d > DefaultWaiterTimeout/3 {
 			t.Errorf("after %v", d)
@@ -136,7 +136,7 @@ func TestLockIsRemoved(t *testing.T) {
 func TestHolderWithoutEnd(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		r.lock(r.mutex(FixedLease()))
-		if err := r.redis().Persist(t.Context(), "lockkeeper:{x}:mutex").Err(); err != nil {
+		if err := r.redis().Persist(t.Context(), "lockkeeper:{x}:lock").Err(); err != nil {
 			t.Fatal(err)
 		}
 		r.refuse("DEL", "ERR for a test") // it is never released
@@ -146,7 +146,7 @@ func TestHolderWithoutEnd(t *testing.T) {
 			t.Errorf("%d scripts in 10m", n)
 		}
 		r.on(nil)
-		r.Del("lockkeeper:{x}:mutex")
+		r.Del("lockkeeper:{x}:lock")
 		r.release(a.grant())
 	})
 }

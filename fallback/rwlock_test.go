@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockkeeper/lockkeeper/fallback"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -231,7 +233,12 @@ func TestShortHoldDoesNotShortenALongOne(t *testing.T) {
 		for range 4 {
 			r := s.get(short.RLock)
 			time.Sleep(2 * time.Second)
-			s.stands(r)
+			s.stands(r) // which renews it
+			for _, part := range []string{"lock", "holds"} {
+				if ms := s.admin.PTTL(t.Context(), keyed(part)).Val(); ms < g.Remaining() {
+					t.Fatalf("%s lasts for %v, a hold in it for %v", part, ms, g.Remaining())
+				}
+			}
 			s.release(r)
 		}
 		if g.Err() != nil {
@@ -285,6 +292,37 @@ func TestPartOfTheLockIsRemoved(t *testing.T) {
 					s.release(w.grant())
 				}
 				s.left()
+			})
+		})
+	}
+}
+
+// The same, with nobody else to notice; and a renewal that comes when the hold's time is
+// over, while another keeps the keys there. Neither brings it back. R11
+func TestRenewalDoesNotBringAHoldBack(t *testing.T) {
+	for name, end := range map[string]func(s *stage, id string){
+		"Record": func(s *stage, id string) { s.srv.HDel(keyed("holds"), id) },
+		"Holds":  func(s *stage, _ string) { s.srv.Del(keyed("holds")) },
+		"Lock":   func(s *stage, _ string) { s.srv.Del(keyed("lock")) },
+		"TimeIsOver": func(s *stage, id string) {
+			s.admin.ZAdd(s.t.Context(), keyed("lock"), redis.Z{Score: float64(time.Now().UnixMilli() - 1), Member: id})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				l := s.rwlock(s.player())
+				g := s.get(l.RLock)
+				id := must(l.Contenders(t.Context()))[0].ID
+				s.get(l.RLock)
+				end(s, id)
+				before := s.admin.ZRange(t.Context(), keyed("lock"), 0, -1).Val()
+				if err := g.Verify(t.Context()); !errors.Is(err, recipes.ErrNodeDeleted) {
+					t.Errorf("a renewal says %v", err)
+				}
+				s.ends(g, recipes.ErrNodeDeleted)
+				if after := s.admin.ZRange(t.Context(), keyed("lock"), 0, -1).Val(); !slices.Equal(before, after) {
+					t.Errorf("%q, and after the renewal %q", before, after)
+				}
 			})
 		})
 	}

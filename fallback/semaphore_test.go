@@ -178,6 +178,20 @@ func TestPartOfTheSemaphoreIsRemoved(t *testing.T) {
 	}
 }
 
+// The bits of the slots are made anew by one that only leaves: they go by themselves.
+func TestSlotsAreMadeAnew(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		sem := s.semaphore(s.player(), 4, fallback.FixedLease())
+		a, b := s.get(n(sem.AcquireN, 2)), s.get(sem.Acquire)
+		s.srv.Del(keyed("slots"))
+		s.release(a)
+		s.nothingForEver()
+		if g := s.get(n(sem.AcquireN, 3)); !slices.Equal(g.Slots(), []int{0, 1, 3}) || !slices.Equal(b.Slots(), []int{2}) {
+			t.Errorf("slots %v beside %v", g.Slots(), b.Slots())
+		}
+	})
+}
+
 // A nested grant shares what the outer one has, and can't have more.
 func TestNestedPermits(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {

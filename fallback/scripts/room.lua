@@ -144,6 +144,9 @@ local function save()
   elseif kind then
     redis.call('HSET', HOLDS, '#', 'lk1 ' .. kind .. ' ' .. num(size) .. ' ' .. num(used))
     keep(HOLDS, 1000) -- never for ever
+    if SLOTS then
+      keep(SLOTS, redis.call('PTTL', HOLDS))
+    end
   end
 end
 

@@ -43,9 +43,7 @@ if record then -- granted while nobody listened, or the same request again
     got.slots[#got.slots + 1] = tonumber(slot)
   end
   last(px)
-  if tonumber(redis.call('ZSCORE', LOCK, id)) < us / 1000 + px then
-    redis.call('ZADD', LOCK, num(us / 1000 + px), id)
-  end
+  redis.call('ZADD', LOCK, num(us / 1000 + px), id)
   return done(1, got)
 end
 

@@ -1,4 +1,4 @@
--- Prolongs holds that are still there; it never makes one, and never shortens one.
+-- Prolongs holds that are still there; it never makes one, and none of the others.
 -- KEYS: of each of the locks LOCK, HOLDS and, if it has slots, SLOTS. ARGV: for each of
 -- them id, px; px 0 only looks. Returns for each of them 1 if it is held, or else 0.
 local t = redis.call('TIME')
@@ -17,9 +17,7 @@ for i = 1, n do
       for k = (i - 1) * each + 1, i * each do
         redis.call('PEXPIRE', KEYS[k], string.format('%.0f', math.max(px, redis.call('PTTL', KEYS[k]))))
       end
-      if ms + px > tonumber(ends) then
-        redis.call('ZADD', lock, string.format('%.0f', ms + px), id)
-      end
+      redis.call('ZADD', lock, string.format('%.0f', ms + px), id)
     end
     held[i] = 1
   end
