@@ -1,7 +1,7 @@
 // Command lockkeeper holds ZooKeeper locks for shell scripts and people.
 //
 //	lockkeeper holds a ZooKeeper lock, or leads, while a command runs, and shows who
-//	is in line.
+//	is in line. Of the locks, run can also have one on Redis.
 //
 //	Usage:
 //
@@ -46,6 +46,9 @@
 //	  -permits number
 //	        take a semaphore with this number of permits, which is the same for all:
 //	        so many hold it at a time
+//	  -redis URL
+//	        hold the lock on Redis, at this URL, instead of ZooKeeper: see below.
+//	        Arguments can be seen by other users: where it has a password, $LOCKKEEPER_REDIS is safer
 //	  -rw side
 //	        take a side, read or write, of a read/write lock: readers share it, a
 //	        writer has it alone
@@ -81,7 +84,7 @@
 //	run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 //	when COMMAND has ended. Without --, the first argument that is no flag is PATH.
 //	COMMAND has our standard input, output and error, and our environment (with
-//	LOCKKEEPER_AUTH in it, if set) and
+//	LOCKKEEPER_AUTH and LOCKKEEPER_REDIS in it, if set) and
 //
 //	    LOCKKEEPER_PATH     PATH
 //	    LOCKKEEPER_TOKEN    the fencing token, in decimal: larger for every later grant
@@ -106,10 +109,25 @@
 //	a flow: those without one are served as they come. The newest request's weight counts
 //	for its flow. -try finds the lock busy also where others of the flow wait for it.
 //
+//	Redis. With -redis URL, or LOCKKEEPER_REDIS in the environment and no -servers, the
+//	lock is on Redis, and PATH is its key: 1 to 1024 bytes, with or without a slash. The URL:
+//
+//	    redis://[USER:PASSWORD@]HOST[:PORT][/DB]     one server; port 6379 where left out
+//	    redis://[USER:PASSWORD@]HOST[:PORT],HOST…    some servers of a Cluster
+//	    rediss://…                                   the same with TLS; SSL_CERT_FILE names
+//	                                                 a file of other authorities to trust
+//	    unix://[USER:PASSWORD@]/SOCKET[?db=DB]       a socket
+//
+//	Special characters in USER and PASSWORD are written as %XX. Options such as
+//	?dial_timeout=2s are those of go-redis. -timeout is the lock's time to live (100ms to
+//	24h), and the grace goes by that. Flows and the flags of ZooKeeper are refused. A lock
+//	on Redis is weaker: a failover, an eviction or whoever deletes the key may give it to
+//	another while COMMAND runs, which ends up to a third of -timeout later: use the token.
+//
 //	Loss. When no news comes from the ensemble, trust in the session ends before the
 //	ensemble can give the lock to another. When -grace is left of it, COMMAND gets
 //	SIGTERM; a little before its end, SIGKILL. It has to end even if news come again
-//	in between. When the lock is taken away outright (its node was deleted, the
+//	in between. When the lock is taken away outright (its node or key was deleted, the
 //	session was expired), another may hold it: SIGKILL at once. With -grace 0 there
 //	is SIGKILL only. The signals go to the process group that COMMAND started with,
 //	not to those that left it (setsid, shells with job control).
@@ -141,7 +159,8 @@
 //	        the command was not started; of leader: nobody leads
 //	117     the lock was lost: the command was told to end, or killed; of elect, with
 //	        -once: so was the term
-//	118     the ensemble could not be reached, or it refused; of show: PATH is no lock
+//	118     the ensemble, or Redis, could not be reached, or it refused; of show: PATH is
+//	        no lock
 //	119     bad input: nothing was sent
 //	126     the command was found but could not be started
 //	127     the command was not found: nothing was sent

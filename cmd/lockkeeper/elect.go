@@ -45,7 +45,7 @@ func electSubcommand() subcommand {
 			var f electFlags
 			f.register(fs)
 			return func(args []string) error {
-				j, err := f.job("elect", "term", args, f.check)
+				j, err := f.job("elect", "term", args, f.check, f.onZooKeeper)
 				if err != nil {
 					return err
 				}

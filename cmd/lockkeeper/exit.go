@@ -31,7 +31,8 @@ const exitCodesHelp = `code    meaning
         the command was not started; of leader: nobody leads
 117     the lock was lost: the command was told to end, or killed; of elect, with
         -once: so was the term
-118     the ensemble could not be reached, or it refused; of show: PATH is no lock
+118     the ensemble, or Redis, could not be reached, or it refused; of show: PATH is
+        no lock
 119     bad input: nothing was sent
 126     the command was found but could not be started
 127     the command was not found: nothing was sent

@@ -30,15 +30,15 @@ type command interface {
 // errHoldOver is why a command is told to end when -max-hold is nearly over.
 var errHoldOver = errors.New("held for nearly as long as -max-hold allows")
 
-// errTrustLow is why it is told to end when no news came from the ensemble.
-var errTrustLow = errors.New("no news from the ensemble: the session may be expiring")
+// errTrustLow is why it is told to end when no news came from the service.
+var errTrustLow = errors.New("no news from the servers: what is held there may be expiring")
 
 // A guard watches over a command while it runs under a lock.
 type guard struct {
 	lease   lease
 	cmd     command
 	signals <-chan os.Signal // passed on to cmd
-	timeout time.Duration    // of the session
+	timeout time.Duration    // of the session; on Redis, the time to live
 	grace   time.Duration
 	holdEnd time.Time // when -max-hold is over; zero: never
 
@@ -52,7 +52,7 @@ func (g *guard) lead() time.Duration { return g.timeout / 40 }
 // notice is how much must be left, or the command has to end.
 func (g *guard) notice() time.Duration { return max(g.grace, g.lead()) }
 
-// askAhead is by how much more than the grace must be left, or the ensemble is
+// askAhead is by how much more than the grace must be left, or the service is
 // asked. Between two heartbeats the window of a healthy session can get that low
 // shortly after the grant, when few frames have been sent lately.
 func (g *guard) askAhead() time.Duration { return g.timeout / 12 }
@@ -125,7 +125,7 @@ func (g *guard) left() (time.Duration, error) {
 	return left, why
 }
 
-// ask has the ensemble confirm the lock if little is left, and returns when to
+// ask has the service confirm the lock if little is left, and returns when to
 // look again.
 func (g *guard) ask(ctx context.Context, left time.Duration, answered chan<- struct{}) time.Duration {
 	if ahead := left - g.notice() - g.askAhead(); ahead > 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 const aboutHelp = `lockkeeper holds a ZooKeeper lock, or leads, while a command runs, and shows who
-is in line.
+is in line. Of the locks, run can also have one on Redis.
 `
 
 // help prints what is known about a topic.

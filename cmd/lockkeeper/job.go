@@ -21,7 +21,7 @@ type job struct {
 	what   string // is held: "lock" or "term"
 	flags  *holdFlags
 	log    *slog.Logger
-	config session.Config
+	config session.Config // where it is on ZooKeeper
 	opts   []recipes.Option
 	owner  string
 	path   string
@@ -32,8 +32,9 @@ type job struct {
 	signals chan os.Signal
 }
 
-// job checks what was given to a subcommand; check is for its own flags.
-func (f *holdFlags) job(subcommand, what string, args []string, check func() error) (*job, error) {
+// job checks what was given to a subcommand; check is for its own flags, and place for
+// where the lock is.
+func (f *holdFlags) job(subcommand, what string, args []string, check func() error, place func(*job) error) (*job, error) {
 	j := &job{what: what, flags: f, log: f.logger()}
 	if err := j.parseArgs(subcommand, args); err != nil {
 		return nil, err
@@ -41,10 +42,10 @@ func (f *holdFlags) job(subcommand, what string, args []string, check func() err
 	if err := check(); err != nil {
 		return nil, err
 	}
-	var err error
-	if j.config, err = f.sessionConfig(j.log); err != nil {
+	if err := place(j); err != nil {
 		return nil, err
 	}
+	var err error
 	var set recipes.Settings
 	if j.opts, set, err = f.lockOptions(j.log); err != nil {
 		return nil, err
@@ -59,9 +60,6 @@ func (j *job) parseArgs(subcommand string, args []string) error {
 		return usagef("no PATH\nTry: lockkeeper %s -h", subcommand)
 	}
 	j.path, args = args[0], args[1:]
-	if err := session.ValidatePath(j.path); err != nil {
-		return &failure{exitUsage, err}
-	}
 	switch {
 	case len(args) > 0 && args[0] == "--":
 		args = args[1:]

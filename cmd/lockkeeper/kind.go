@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/fallback"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/fair"
 	"github.com/lockkeeper/lockkeeper/recipes/mutex"
@@ -88,6 +89,14 @@ func (f *kindFlags) environ() []string {
 
 func (f *kindFlags) reads() bool { return f.shared || f.rw == "read" }
 
+// What to do about a path of another kind.
+const (
+	ifMutex     = "a mutex, with -flow or without, wants none of -shared, -rw and -permits"
+	ifRedis     = "a mutex wants none of -shared, -rw and -permits" // there are no flows
+	ifRW        = "a read/write lock wants -shared (or -rw read), or -rw write"
+	ifSemaphore = "a semaphore wants -permits with its size"
+)
+
 // A kind is a lock of one kind or another, and the side of it that is wanted.
 type kind struct {
 	lock, try  func(context.Context) (*recipes.Grant, error)
@@ -97,11 +106,6 @@ type kind struct {
 
 // kind makes the lock that the flags ask for.
 func (f *kindFlags) kind(sess *session.Session, path string, opts []recipes.Option) (kind, error) {
-	const (
-		ifMutex     = "a mutex, with -flow or without, wants none of -shared, -rw and -permits"
-		ifRW        = "a read/write lock wants -shared (or -rw read), or -rw write"
-		ifSemaphore = "a semaphore wants -permits with its size"
-	)
 	switch {
 	case f.permits > 0:
 		s, err := semaphore.New(sess, path, f.permits, opts...)
@@ -145,4 +149,37 @@ func (f *kindFlags) kind(sess *session.Session, path string, opts []recipes.Opti
 	}
 	k.lock, k.try, k.contenders = m.Lock, m.TryLock, m.Contenders
 	return k, nil
+}
+
+// redisKind is kind on Redis.
+func (f *kindFlags) redisKind(c *fallback.Client, key string, opts []recipes.Option) (kind, error) {
+	switch {
+	case f.permits > 0:
+		s, err := fallback.NewSemaphore(c, key, f.permits, opts...)
+		if err != nil {
+			return kind{}, err
+		}
+		take := max(f.take, 1)
+		return kind{
+			lock:       func(ctx context.Context) (*recipes.Grant, error) { return s.AcquireN(ctx, take) },
+			try:        func(ctx context.Context) (*recipes.Grant, error) { return s.TryAcquireN(ctx, take) },
+			contenders: s.Contenders,
+			otherwise:  ifSemaphore + "; " + ifRW + "; " + ifRedis,
+		}, nil
+	case f.shared || f.rw != "":
+		l, err := fallback.NewRWLock(c, key, opts...)
+		if err != nil {
+			return kind{}, err
+		}
+		k := kind{lock: l.Lock, try: l.TryLock, contenders: l.Contenders, otherwise: ifRedis + "; " + ifSemaphore}
+		if f.reads() {
+			k.lock, k.try = l.RLock, l.TryRLock
+		}
+		return k, nil
+	}
+	m, err := fallback.NewMutex(c, key, opts...)
+	if err != nil {
+		return kind{}, err
+	}
+	return kind{lock: m.Lock, try: m.TryLock, contenders: m.Contenders, otherwise: ifRW + "; " + ifSemaphore}, nil
 }

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/session"
 )
 
 const runHelp = `run waits for the lock at PATH, runs COMMAND while it holds it, and gives it up
 when COMMAND has ended. Without --, the first argument that is no flag is PATH.
 COMMAND has our standard input, output and error, and our environment (with
-LOCKKEEPER_AUTH in it, if set) and
+LOCKKEEPER_AUTH and LOCKKEEPER_REDIS in it, if set) and
 
     LOCKKEEPER_PATH     PATH
     LOCKKEEPER_TOKEN    the fencing token, in decimal: larger for every later grant
@@ -39,10 +38,25 @@ proportion to its -weight; within a flow it is first come, first served. With
 a flow: those without one are served as they come. The newest request's weight counts
 for its flow. -try finds the lock busy also where others of the flow wait for it.
 
+Redis. With -redis URL, or LOCKKEEPER_REDIS in the environment and no -servers, the
+lock is on Redis, and PATH is its key: 1 to 1024 bytes, with or without a slash. The URL:
+
+    redis://[USER:PASSWORD@]HOST[:PORT][/DB]     one server; port 6379 where left out
+    redis://[USER:PASSWORD@]HOST[:PORT],HOST…    some servers of a Cluster
+    rediss://…                                   the same with TLS; SSL_CERT_FILE names
+                                                 a file of other authorities to trust
+    unix://[USER:PASSWORD@]/SOCKET[?db=DB]       a socket
+
+Special characters in USER and PASSWORD are written as %XX. Options such as
+?dial_timeout=2s are those of go-redis. -timeout is the lock's time to live (100ms to
+24h), and the grace goes by that. Flows and the flags of ZooKeeper are refused. A lock
+on Redis is weaker: a failover, an eviction or whoever deletes the key may give it to
+another while COMMAND runs, which ends up to a third of -timeout later: use the token.
+
 Loss. When no news comes from the ensemble, trust in the session ends before the
 ensemble can give the lock to another. When -grace is left of it, COMMAND gets
 SIGTERM; a little before its end, SIGKILL. It has to end even if news come again
-in between. When the lock is taken away outright (its node was deleted, the
+in between. When the lock is taken away outright (its node or key was deleted, the
 session was expired), another may hold it: SIGKILL at once. With -grace 0 there
 is SIGKILL only. The signals go to the process group that COMMAND started with,
 not to those that left it (setsid, shells with job control).
@@ -79,7 +93,7 @@ func runSubcommand() subcommand {
 			var f runFlags
 			f.register(fs)
 			return func(args []string) error {
-				j, err := f.job("run", "lock", args, f.check)
+				j, err := f.job("run", "lock", args, f.check, func(j *job) error { return f.place(fs, j) })
 				if err != nil {
 					return err
 				}
@@ -94,13 +108,16 @@ func runSubcommand() subcommand {
 type runFlags struct {
 	holdFlags
 	kindFlags
-	wait time.Duration
-	try  bool
+	redisFlags
+	wait  time.Duration
+	try   bool
+	redis *redisURL // nil: on ZooKeeper
 }
 
 func (f *runFlags) register(fs *flag.FlagSet) {
 	f.holdFlags.register(fs, "lock")
 	f.kindFlags.register(fs)
+	f.redisFlags.register(fs)
 	fs.BoolVar(&f.try, "try", false, "do not wait for the lock")
 	duration(fs, &f.wait, "wait", "give up if the lock is not had after this `duration`, counted from the start\n(default: wait for ever)")
 }
@@ -130,20 +147,20 @@ func (f *runFlags) run(j *job) error {
 		defer cancel()
 	}
 
-	sess, err := j.connect(ctx)
+	svc, err := f.reach(ctx, j)
 	if err != nil {
 		return err
 	}
-	defer sess.Close()
-	grant, err := f.lock(ctx, j, sess)
+	defer svc.close()
+	grant, err := f.lock(ctx, svc)
 	if err != nil {
 		return err
 	}
 	stop()
-	err = j.hold(ctx, grant, sess.Timeout(), nil)
+	err = j.hold(ctx, grant, svc.timeout, nil)
 	ctx, stop = untilSignal(context.Background(), j.signals, anySignal)
 	defer stop()
-	if lost := j.release(ctx, grant, sess.Timeout()); lost != nil && !errors.As(err, new(lossError)) {
+	if lost := j.release(ctx, grant, svc.timeout); lost != nil && !errors.As(err, new(lossError)) {
 		// In the last moment, but the command may not have been protected to its end.
 		return lost
 	}
@@ -151,8 +168,8 @@ func (f *runFlags) run(j *job) error {
 }
 
 // lock takes the lock.
-func (f *runFlags) lock(ctx context.Context, j *job, sess *session.Session) (*recipes.Grant, error) {
-	k, err := f.kind(sess, j.path, j.opts)
+func (f *runFlags) lock(ctx context.Context, svc *service) (*recipes.Grant, error) {
+	k, err := svc.kind()
 	if err != nil {
 		return nil, err
 	}

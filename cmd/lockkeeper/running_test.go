@@ -43,24 +43,25 @@ func start(t *testing.T, srv *zktest.Server, script string, flags ...string) *ru
 // startAfter starts lockkeeper from a shell that has run prelude.
 func startAfter(t *testing.T, srv *zktest.Server, prelude, script string, flags ...string) *running {
 	t.Helper()
-	return launch(t, srv, newBeats(t), prelude, "run", script, flags...)
+	return launch(t, []string{"-servers", srv.Addr()}, newBeats(t), prelude, "run", script, flags...)
 }
 
 // elect runs script while elected.
 func elect(t *testing.T, srv *zktest.Server, script string, flags ...string) *running {
 	t.Helper()
-	return launch(t, srv, newBeats(t), ":", "elect", script, flags...)
+	return launch(t, []string{"-servers", srv.Addr()}, newBeats(t), ":", "elect", script, flags...)
 }
 
 // electAfter is elect for one that is to come after r: it writes into the same file.
 func electAfter(r *running, srv *zktest.Server, script string, flags ...string) *running {
 	r.t.Helper()
-	return launch(r.t, srv, r.beats, ":", "elect", script, flags...)
+	return launch(r.t, []string{"-servers", srv.Addr()}, r.beats, ":", "elect", script, flags...)
 }
 
 func newBeats(t *testing.T) string { return filepath.Join(t.TempDir(), "beats") }
 
-func launch(t *testing.T, srv *zktest.Server, beats, prelude, subcommand, script string, flags ...string) *running {
+// launch starts lockkeeper; where says where the lock is.
+func launch(t *testing.T, where []string, beats, prelude, subcommand, script string, flags ...string) *running {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "group")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -70,8 +71,8 @@ func launch(t *testing.T, srv *zktest.Server, beats, prelude, subcommand, script
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-c", prelude + `; exec lockkeeper "$@"`, "sh", subcommand, "-servers", srv.Addr()}
-	args = append(args, flags...)
+	args := []string{"-c", prelude + `; exec lockkeeper "$@"`, "sh", subcommand}
+	args = append(append(args, where...), flags...)
 	args = append(args, lockPath, "--", "sh", "-c", "exec 8>>"+beats+" 9>"+fifo+"\n"+script)
 	r := &running{t: t, cmd: exec.Command("sh", args...), group: group, beats: beats}
 	out, w, err := os.Pipe()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/go-zookeeper/zk"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -55,6 +56,7 @@ func TestScript(t *testing.T) {
 			p := &srv
 			e.Defer(func() { (*p).Close() })
 			e.Values[serverKey{}] = p
+			e.Values[redisKey{}] = new(*miniredis.Miniredis)
 			e.Setenv(envServers, srv.Addr())
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
@@ -69,6 +71,11 @@ func TestScript(t *testing.T) {
 			"expire":  scriptExpire,
 			"missing": scriptMissing,
 			"served":  scriptServed,
+
+			"redis":        scriptRedis,
+			"redis-held":   scriptRedisHeld,
+			"redis-silent": scriptRedisSilent,
+			"redis-clean":  scriptRedisClean,
 		},
 	})
 }
