@@ -1,0 +1,68 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockkeeper/lockkeeper/integration/redistest"
+)
+
+// Several processes increment a counter in a plain file, each time under the lock on
+// Redis: no update is lost, and nothing is said.
+func TestRedisCounter(t *testing.T) {
+	lockkeeper := build(t)
+	t.Run("Server", func(t *testing.T) {
+		s := redistest.Start(t)
+		password := s.AddUser(t, "counter", "~*", "&*", "+@all")
+		countOnRedis(t, lockkeeper, "redis://counter:"+password+"@"+s.Addr())
+		for _, key := range s.Keys(t) {
+			if !strings.HasSuffix(key, "-token") { // it ends by itself
+				t.Errorf("%s is left", key)
+			}
+		}
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		c := redistest.StartCluster(t)
+		var addrs []string
+		for _, s := range c.Servers {
+			addrs = append(addrs, s.Addr())
+		}
+		countOnRedis(t, lockkeeper, "redis://"+strings.Join(addrs, ","))
+	})
+}
+
+func countOnRedis(t *testing.T, lockkeeper, url string) {
+	const workers, times = 4, 25
+	file := filepath.Join(t.TempDir(), "counter")
+	if err := os.WriteFile(file, []byte("0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range times {
+				// Reading and writing are apart, so that two at once would show.
+				cmd := exec.Command(lockkeeper, "run", "counter", "--",
+					"sh", "-c", `read n <"$1"; sleep 0.002; echo $((n + 1)) >"$1"`, "sh", file)
+				cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS=", "LOCKKEEPER_REDIS="+url)
+				if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+					t.Errorf("worker %d, turn %d: %v\n%s", w, i, err, out)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintln(workers * times); string(data) != want {
+		t.Errorf("the counter is at %q after %q increments", data, want)
+	}
+}
