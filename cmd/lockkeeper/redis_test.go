@@ -193,6 +193,11 @@ func TestRunRedisCutOff(t *testing.T) {
 	t.Parallel()
 	r, m, g := startRedis(t, stubborn, "-timeout", "4s")
 	r.expect("ready")
+	for _, key := range leftOnRedis(m) {
+		if ttl := m.TTL(key); ttl <= 0 || ttl > 4*time.Second {
+			t.Errorf("%s has a time to live of %v, want what -timeout asked for", key, ttl)
+		}
+	}
 	g.close()
 	nextOnRedis(t, m)
 	r.mark("next")
@@ -239,5 +244,27 @@ func TestRunRedisKeyDeleted(t *testing.T) {
 	}
 	if !strings.Contains(r.err.String(), "removed on the server") {
 		t.Errorf("stderr %q does not give the reason", r.err.String())
+	}
+}
+
+// A signal ends the attempt to connect to a server that says nothing.
+func TestRunRedisSignalWhileConnecting(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	where := []string{"-redis", "redis://" + l.Addr().String(), "-connect-timeout", "0"}
+	r := launch(t, where, newBeats(t), ":", "run", "echo never")
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r.cmd.Process.Signal(syscall.SIGTERM)
+	r.wantCode(exitSignal + int(syscall.SIGTERM))
+	if !strings.Contains(r.err.String(), "ended by signal") {
+		t.Errorf("stderr %q", r.err.String())
 	}
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 )
@@ -64,5 +66,40 @@ func countOnRedis(t *testing.T, lockkeeper, url string) {
 	}
 	if want := fmt.Sprintln(workers * times); string(data) != want {
 		t.Errorf("the counter is at %q after %q increments", data, want)
+	}
+}
+
+// The server dies while the lock is held: the command is ended, and the exit code says
+// why.
+func TestRedisDies(t *testing.T) {
+	s := redistest.Start(t)
+	cmd := exec.Command(build(t), "run", "-redis", "redis://"+s.Addr(), "-timeout", "2s", "a", "--", "sh", "-c", "echo held; exec sleep 60")
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("output %q, %v; stderr: %s", line, err, said.String())
+	}
+	s.Kill(t)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 117 || !strings.Contains(said.String(), "no news from the servers") {
+		t.Errorf("%v, want exit code 117; stderr: %s", err, said.String())
+	}
+}
+
+// A server that evicts keys is refused: it would give locks away.
+func TestRedisEvicts(t *testing.T) {
+	s := redistest.Start(t, "maxmemory 100mb", "maxmemory-policy allkeys-lru")
+	cmd := exec.Command(build(t), "run", "-redis", "redis://"+s.Addr(), "a", "--", "echo", "never")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 118 || !strings.Contains(string(out), "want noeviction") {
+		t.Errorf("%v, want exit code 118; output: %s", err, out)
 	}
 }
