@@ -48,7 +48,8 @@
 //	        so many hold it at a time
 //	  -redis URL
 //	        hold the lock on Redis, at this URL, instead of ZooKeeper: see below.
-//	        Arguments can be seen by other users: where it has a password, $LOCKKEEPER_REDIS is safer
+//	        Arguments can be seen by other users: $LOCKKEEPER_REDIS is safer where there is
+//	        a password
 //	  -rw side
 //	        take a side, read or write, of a read/write lock: readers share it, a
 //	        writer has it alone
@@ -124,8 +125,8 @@
 //	on Redis is weaker: a failover, an eviction or whoever deletes the key may give it to
 //	another while COMMAND runs, which ends up to a third of -timeout later: use the token.
 //
-//	Loss. When no news comes from the ensemble, trust in the session ends before the
-//	ensemble can give the lock to another. When -grace is left of it, COMMAND gets
+//	Loss. When no news comes from the servers, trust in the lock ends before they
+//	can give it to another. When -grace is left of it, COMMAND gets
 //	SIGTERM; a little before its end, SIGKILL. It has to end even if news come again
 //	in between. When the lock is taken away outright (its node or key was deleted, the
 //	session was expired), another may hold it: SIGKILL at once. With -grace 0 there

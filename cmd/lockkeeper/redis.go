@@ -29,7 +29,7 @@ type redisFlags struct {
 }
 
 func (f *redisFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.url, "redis", "", "hold the lock on Redis, at this `URL`, instead of ZooKeeper: see below.\nArguments can be seen by other users: where it has a password, $"+envRedis+" is safer")
+	fs.StringVar(&f.url, "redis", "", "hold the lock on Redis, at this `URL`, instead of ZooKeeper: see below.\nArguments can be seen by other users: $"+envRedis+" is safer where there is\na password")
 }
 
 // source returns the URL and where it comes from, "" if the lock is not on Redis. The

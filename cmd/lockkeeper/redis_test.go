@@ -76,6 +76,19 @@ func scriptRedisHeld(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// redis-line KEY N checks that there are N at this moment: one that has gone without
+// saying so would be there for a while.
+func scriptRedisLine(ts *testscript.TestScript, neg bool, args []string) {
+	l, done, err := mutexOnRedis(redisOf(ts), args[0])
+	ts.Check(err)
+	defer done()
+	line, err := l.Contenders(context.Background())
+	ts.Check(err)
+	if want, err := strconv.Atoi(args[1]); err != nil || len(line) != want {
+		ts.Fatalf("%d in line, want %s: %+v", len(line), args[1], line)
+	}
+}
+
 // redis-silent checks that nobody has connected to it.
 func scriptRedisSilent(ts *testscript.TestScript, neg bool, args []string) {
 	if n := redisOf(ts).TotalConnectionCount(); n > 0 {

@@ -53,8 +53,8 @@ Special characters in USER and PASSWORD are written as %XX. Options such as
 on Redis is weaker: a failover, an eviction or whoever deletes the key may give it to
 another while COMMAND runs, which ends up to a third of -timeout later: use the token.
 
-Loss. When no news comes from the ensemble, trust in the session ends before the
-ensemble can give the lock to another. When -grace is left of it, COMMAND gets
+Loss. When no news comes from the servers, trust in the lock ends before they
+can give it to another. When -grace is left of it, COMMAND gets
 SIGTERM; a little before its end, SIGKILL. It has to end even if news come again
 in between. When the lock is taken away outright (its node or key was deleted, the
 session was expired), another may hold it: SIGKILL at once. With -grace 0 there

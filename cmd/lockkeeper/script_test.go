@@ -74,6 +74,7 @@ func TestScript(t *testing.T) {
 
 			"redis":        scriptRedis,
 			"redis-held":   scriptRedisHeld,
+			"redis-line":   scriptRedisLine,
 			"redis-silent": scriptRedisSilent,
 			"redis-clean":  scriptRedisClean,
 		},
