@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,5 +48,46 @@ func TestParseAuthFromEnvironment(t *testing.T) {
 	got, err := parseAuth(nil)
 	if err != nil || len(got) != 2 || got[0].Credentials != "alice:a:b " || got[1].Scheme != "ip" {
 		t.Errorf("%d identities, %v", len(got), err)
+	}
+}
+
+func TestParseRedisURL(t *testing.T) {
+	const s = time.Second
+	for url, want := range map[string]string{
+		"redis://h":                            "tcp [h:6379] 0  ReadTimeout 3s",
+		"redis://[::1]/2":                      "tcp [[::1]:6379] 2  ReadTimeout 3s",
+		"rediss://u:p%2F,@h:1?read_timeout=1s": "tcp [h:1] 0 u p/, TLS h ReadTimeout 1s",
+		"redis://u:p,q@a,b:2,[::1]/":           "cluster [a:6379 b:2 [::1]:6379] u p,q ReadTimeout 3s",
+		"rediss://a,b":                         "cluster [a:6379 b:6379]  TLS \"\" ReadTimeout 3s",
+		"unix:///run/redis.sock?db=3":          "unix [/run/redis.sock] 3  ReadTimeout 3s",
+		"unix://u:p@/run/redis.sock":           "unix [/run/redis.sock] 0 u p ReadTimeout 3s",
+	} {
+		u, err := parseRedisURL("-redis", url, 10*s)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		var got string
+		if o := u.cluster; o != nil {
+			got = fmt.Sprint("cluster ", o.Addrs, " ", strings.TrimSpace(o.Username+" "+o.Password))
+			if o.TLSConfig != nil {
+				got += fmt.Sprintf(" TLS %q", o.TLSConfig.ServerName)
+			}
+			got += fmt.Sprint(" ReadTimeout ", o.ReadTimeout)
+		} else {
+			o := u.single
+			got = fmt.Sprint(o.Network, " [", o.Addr, "] ", o.DB, " ", strings.TrimSpace(o.Username+" "+o.Password))
+			if o.TLSConfig != nil {
+				got += " TLS " + o.TLSConfig.ServerName
+			}
+			got += fmt.Sprint(" ReadTimeout ", o.ReadTimeout)
+		}
+		if got != want {
+			t.Errorf("%s:\n%s, want\n%s", url, got, want)
+		}
+	}
+	// An answer that is lost must not cost the lock.
+	if u, err := parseRedisURL("-redis", "redis://h", 3*s); err != nil || u.single.ReadTimeout != s {
+		t.Errorf("%v, %v", u, err)
 	}
 }
