@@ -44,8 +44,8 @@
 //
 // What it costs: an uncontended lock and release is 9 requests, and 3 round trips to
 // the grant; one without a flow is 3 requests and one round trip. A hand-over between
-// flows under load, with all that its contenders ask for on their way, is 12 or 13
-// requests and three watch events; requests and bytes don't depend on how many wait,
+// flows under load, with all that its contenders ask for on their way, is 12 to 16
+// requests and about three watch events; requests and bytes don't depend on how many wait,
 // nor on the number of flows.
 //
 // # Shares of time
