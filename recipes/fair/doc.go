@@ -73,8 +73,9 @@
 //     last there.
 //   - Only flows with a contender in line count as wanting the lock. One with a single
 //     request at a time is away from its release to its next request.
-//   - A holding that ends by the loss of its session, or with its Close, is not counted.
-//     Clients of one flow should agree on the option: those without it neither sit out
+//   - A holding that ends by the loss of its session, or with its Close, is not counted;
+//     nor is one that outlasts the flow's nodes, which the server removes after some
+//     minutes in which nobody else of the flow has waited. Clients of one flow should agree on the option: those without it neither sit out
 //     nor report.
 //   - It costs three more requests a grant, and two more round trips to one that is not
 //     contended. Flows that sit out watch the last in line, each of them: a release
