@@ -23,6 +23,25 @@ type client struct {
 	close func()
 }
 
+// once returns a function that makes one lock object for each key, as a program would
+// that uses a lock again and again.
+func once[L any](new func(key string) (L, error)) func(key string) (L, error) {
+	var mu sync.Mutex
+	made := map[string]L{}
+	return func(key string) (L, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if l, ok := made[key]; ok {
+			return l, nil
+		}
+		l, err := new(key)
+		if err == nil {
+			made[key] = l
+		}
+		return l, err
+	}
+}
+
 // rounds is how many turns the libraries take.
 const rounds = 5
 

@@ -76,9 +76,10 @@ func redisLibraries(addr string) []library {
 				if err != nil {
 					return client{}, err
 				}
+				locks := once(func(key string) (*fallback.Mutex, error) { return fallback.NewMutex(c, key) })
 				return client{
 					lock: func(ctx context.Context, key string) (func() error, error) {
-						m, err := fallback.NewMutex(c, key)
+						m, err := locks(key)
 						if err != nil {
 							return nil, err
 						}

@@ -21,9 +21,10 @@ func zookeeperLibraries(addr string) []library {
 				if err != nil {
 					return client{}, err
 				}
+				locks := once(func(key string) (*mutex.Mutex, error) { return mutex.New(s, "/"+key) })
 				return client{
 					lock: func(ctx context.Context, key string) (func() error, error) {
-						m, err := mutex.New(s, "/"+key)
+						m, err := locks(key)
 						if err != nil {
 							return nil, err
 						}

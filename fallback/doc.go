@@ -22,6 +22,13 @@
 //		return store.Put(ctx, row, g.Token())
 //	})
 //
+// # Kinds of locks
+//
+// [Mutex], [RWLock], [Fair] (strictly in order of arrival) and [Semaphore] have the methods
+// of their namesakes in package recipes, but for tickets, flows and Resize. A key is one
+// kind of lock at a time; for another kind it is a conflict. [Redlock] is a mutex over
+// several servers that know nothing of each other, and survives the loss of some.
+//
 // # What is promised
 //
 // As long as the server keeps its keys, and the clocks of client and server run at the
@@ -61,7 +68,8 @@
 // longer than about a second. Goroutines that share a client pass the lock on without any:
 // see [Passes]. A waiter sends one command each third of the WaiterTimeout. What is held
 // is renewed by one script for up to 100 locks each third of the TTL (in a Cluster, one
-// for each slot, pipelined). Each client has one more connection while it waits.
+// for each slot, pipelined). Each client has one more connection while it waits. Scripts
+// that many callers send at the same time to a single server go in common pipelines.
 //
 // Redis 5 or later, or Valkey; alone, with Sentinel, or as a Cluster, where PUBLISH reaches
 // every node: only hand-overs publish.

@@ -120,6 +120,7 @@ func TestReplicatedLockSurvivesAFailover(t *testing.T) {
 func TestTooFewReplicas(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
+	p.Master.Do(t, "WAIT", 1, patience.Milliseconds()) // a replica that has just come does not acknowledge yet
 	with := client(t, p.Addr(), fallback.WaitReplicas(1, 100*time.Millisecond))
 	without := client(t, p.Addr())
 	g := lock(t, with)

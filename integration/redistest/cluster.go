@@ -52,9 +52,14 @@ func StartCluster(t testing.TB) *Cluster {
 	}
 	await(t, "the cluster to be whole", func(ctx context.Context) (bool, error) {
 		for _, s := range c.Servers {
-			ranges, err := s.admin.ClusterSlots(ctx).Result()
-			if err != nil || len(ranges) != masters {
+			shards, err := s.admin.ClusterShards(ctx).Result()
+			if err != nil || len(shards) != masters {
 				return false, err
+			}
+			for _, shard := range shards {
+				if len(shard.Slots) == 0 {
+					return false, nil
+				}
 			}
 			info, err := s.admin.ClusterInfo(ctx).Result()
 			if err != nil || !strings.Contains(info, "cluster_state:ok") {
@@ -84,14 +89,17 @@ func (c *Cluster) Slot(t testing.TB, key string) int {
 // Owner returns the number of the server that serves the slot.
 func (c *Cluster) Owner(t testing.TB, slot int) int {
 	t.Helper()
-	ranges, err := c.Servers[0].admin.ClusterSlots(t.Context()).Result()
+	shards, err := c.Servers[0].admin.ClusterShards(t.Context()).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range ranges {
-		if r.Start <= slot && slot <= r.End {
+	for _, shard := range shards {
+		for _, r := range shard.Slots {
+			if int64(slot) < r.Start || r.End < int64(slot) {
+				continue
+			}
 			for i, id := range c.ids {
-				if r.Nodes[0].ID == id {
+				if shard.Nodes[0].ID == id { // there are no replicas
 					return i
 				}
 			}

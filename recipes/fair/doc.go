@@ -44,8 +44,8 @@
 //
 // What it costs: an uncontended lock and release is 9 requests, and 3 round trips to
 // the grant; one without a flow is 3 requests and one round trip. A hand-over between
-// flows under load, with all that its contenders ask for on their way, is 12 or 13
-// requests and three watch events; requests and bytes don't depend on how many wait,
+// flows under load, with all that its contenders ask for on their way, is 12 to 16
+// requests and about three watch events; requests and bytes don't depend on how many wait,
 // nor on the number of flows.
 //
 // # Shares of time
@@ -73,8 +73,9 @@
 //     last there.
 //   - Only flows with a contender in line count as wanting the lock. One with a single
 //     request at a time is away from its release to its next request.
-//   - A holding that ends by the loss of its session, or with its Close, is not counted.
-//     Clients of one flow should agree on the option: those without it neither sit out
+//   - A holding that ends by the loss of its session, or with its Close, is not counted;
+//     nor is one that outlasts the flow's nodes, which the server removes after some
+//     minutes in which nobody else of the flow has waited. Clients of one flow should agree on the option: those without it neither sit out
 //     nor report.
 //   - It costs three more requests a grant, and two more round trips to one that is not
 //     contended. Flows that sit out watch the last in line, each of them: a release

@@ -1,7 +1,6 @@
 package fair_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -174,12 +173,6 @@ type ticketData struct{ ID, Owner, Flow, Request string }
 func parseData(data []byte) (d ticketData) {
 	json.Unmarshal(data, &d)
 	return d
-}
-
-// requestOf returns what the two nodes of one contender have in common.
-func requestOf(data []byte) string {
-	d := parseData(data)
-	return cmp.Or(d.Request, d.ID)
 }
 
 // expire ends a session, unless it holds: that no client can know. Then it is cut off
