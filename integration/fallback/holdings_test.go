@@ -113,7 +113,7 @@ func TestManyLocks(t *testing.T) {
 	}
 	counts := s.Counts(t).Since(before)
 	scripts, renewals := counts.Of("evalsha", "eval")-many, counts.Of("pexpire") // each Lock was a script
-	intervals := int(time.Since(begun) / (ttl / 3)) + 1 // one begins at each end
+	intervals := int(time.Since(begun)/(ttl/3)) + 1                              // one begins at each end
 	t.Logf("%d renewals in %d scripts, %d intervals", renewals, scripts, intervals)
 	if renewals < 3*many {
 		t.Errorf("%d renewals of %d locks", renewals, many)
