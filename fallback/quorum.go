@@ -102,21 +102,29 @@ func (r *Redlock) compete(ctx context.Context, try bool) (*recipes.Grant, error)
 			<-b.voted // so that little is in doubt
 			b.withdraw(0, nil)
 		})
+		busy, trouble := b.seen()
 		switch {
 		case err != nil:
 			return nil, withTrouble(err, last)
-		case try && b.busy:
+		case try && busy:
 			return nil, recipes.ErrBusy
 		case try:
-			return nil, withTrouble(ErrNoQuorum, b.last)
+			return nil, withTrouble(ErrNoQuorum, trouble)
 		}
-		if b.last != nil {
-			last = b.last
+		if trouble != nil {
+			last = trouble
 		}
 		if err := rest(ctx, pause.NextBackOff()); err != nil {
 			return nil, withTrouble(err, last)
 		}
 	}
+}
+
+// seen returns what stood in the way up to now. Servers may still vote.
+func (b *ballot) seen() (busy bool, trouble error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy, b.last
 }
 
 // rest waits for d, or returns the cause of ctx's end.

@@ -186,7 +186,7 @@ func TestServerOfARedlockRestartsEmpty(t *testing.T) {
 		return redlockOf(t, near, opts...), redlockOf(t, far, opts...)
 	}
 	t.Run("CountRestarted", func(t *testing.T) {
-		a, b := parties(fallback.CountRestarted(), fallback.FixedLease(), fallback.TTL(time.Minute))
+		a, b := parties(fallback.CountRestarted(), long(), fallback.FixedLease(), fallback.TTL(time.Minute))
 		first := had(t, a)
 		servers[2].Kill(t)
 		servers[2].Start(t)
