@@ -101,14 +101,14 @@ func (r *renewer) ship(batches []batch, sent stamp) {
 			continue
 		}
 		for n, h := range b.holds {
-			switch {
-			case number(results[i].reply, n) != 1:
-				if len(results[i].reply) == len(b.holds) {
-					h.lose(recipes.ErrNodeDeleted, true)
-				}
-			case acks >= h.l.cfg.replicas:
+			switch held := number(results[i].reply, n) == 1; {
+			case held && acks >= h.l.cfg.replicas:
 				h.renewed(trustFor(sent, h.l.cfg.ttl))
 				r.prolonged(h)
+			case !held && len(results[i].reply) == len(b.holds):
+				h.lose(recipes.ErrNodeDeleted, true)
+			default:
+				r.planRetry(h)
 			}
 		}
 	}
@@ -127,23 +127,20 @@ func (r *renewer) returned(b batch) {
 func (r *renewer) prolonged(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.due = h.trustWindow() * 2 / 3
-	h.next = time.Time{}
+	r.planNext(h)
 }
 
 func (r *renewer) failed(b batch, err error) {
 	if redis.HasErrorPrefix(err, "CROSSSLOT") || says(err, "Script attempted to access keys that do not hash to the same slot") {
 		r.split.Store(true) // a single client may have a cluster behind it
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		for _, h := range b.holds {
-			h.next = time.Time{}
+			h.at = time.Time{} // at once
 		}
-		r.mu.Unlock()
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.nudge()
 		return
 	}
+	r.planRetry(b.holds...)
 	r.c.set.Logger.Warn("locks could not be renewed; it is tried again", "locks", len(b.holds), "error", err)
 }

@@ -29,10 +29,9 @@ type hold struct {
 	over   bool                              // given up, or lost
 	left   func()                            // called once, when it is over and done with
 
-	// Of the renewal; used by its loop only, but for inflight.
-	due      time.Duration // remaining trust at which to renew
-	inflight int
-	next     time.Time // not before that
+	inflight int // renewals without an answer
+
+	at time.Time // of the next renewal; with the renewer's mu
 }
 
 // Remaining implements recipes.Hold.
@@ -202,10 +201,4 @@ func (c *Client) pauseFor(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-c.closing.Done():
 	}
-}
-
-func (h *hold) trustWindow() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.trust.window
 }

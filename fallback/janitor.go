@@ -35,6 +35,7 @@ type errand struct {
 	doubt  bool          // whether it is there, or will be, is unknown
 	closed time.Duration // keep the lock closed for so long
 	lasts  time.Duration // for how long it can last without us
+	void   func() bool   // nil, or: nothing is to be ended, as was learnt meanwhile
 	// done is called once, with what the server had: the result of the script, and
 	// whether an earlier attempt may have been carried out. An error means that it may
 	// still be there.
@@ -102,7 +103,7 @@ func (j *janitor) run(e errand) (was, bool, error) {
 	q := query{e.l.kind.leave, e.l.keys, []any{j.c.inboxes(), e.member, barred, e.closed.Milliseconds()}}
 	begun, repeated := stamped(), false
 	pause := newPause(5*time.Millisecond, time.Second)
-	for {
+	for e.void == nil || !e.void() {
 		j.free <- struct{}{}
 		a := j.c.answer(context.Background(), ask{query: q})
 		<-j.free
@@ -127,6 +128,7 @@ func (j *janitor) run(e errand) (was, bool, error) {
 		}
 		time.Sleep(pause.NextBackOff())
 	}
+	return wasNothing, false, nil
 }
 
 // drain waits until nothing is left to do, or has gone by itself.

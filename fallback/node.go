@@ -30,6 +30,13 @@ func (r *Redlock) newNode(rdb redis.UniversalClient) *node {
 	}}
 }
 
+// unanswered is the error of a request that was given up. It is still on its way.
+type unanswered struct {
+	void atomic.Bool // it turned out that it was not carried out, and won't be
+}
+
+func (*unanswered) Error() string { return "no answer within the NodeTimeout" }
+
 // ask runs a script on the server. If there is no answer within the limit, the request
 // goes on, and what becomes of it is unknown.
 func (n *node) ask(limit time.Duration, s *script, args ...any) ([]any, error) {
@@ -38,6 +45,7 @@ func (n *node) ask(limit time.Duration, s *script, args ...any) ([]any, error) {
 	}
 	const underWay, returned, givenUp = 0, 1, 2
 	var state atomic.Int32
+	missed := &unanswered{}
 	got := make(chan answer, 1)
 	if !n.l.c.spawn(func() {
 		ctx, cancel := n.l.c.detached(context.Background())
@@ -45,6 +53,8 @@ func (n *node) ask(limit time.Duration, s *script, args ...any) ([]any, error) {
 		reply, err := n.l.c.run(ctx, query{s, n.l.keys, args})
 		if !state.CompareAndSwap(underWay, returned) {
 			n.late.Add(-1)
+			is := fateOf(err)
+			missed.void.Store(is == postponed || is == refused)
 		}
 		got <- answer{reply: reply, err: err}
 	}) {
@@ -58,7 +68,7 @@ func (n *node) ask(limit time.Duration, s *script, args ...any) ([]any, error) {
 	case <-t.C:
 		n.late.Add(1)
 		if state.CompareAndSwap(underWay, givenUp) {
-			return nil, context.DeadlineExceeded
+			return nil, missed
 		}
 		n.late.Add(-1)
 		a := <-got

@@ -3,6 +3,7 @@ package fallback
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type ballot struct {
 
 	mu    sync.Mutex
 	has   []has
+	late  []*unanswered // of the servers in doubt
 	token recipes.Token // the largest
 	busy  bool          // another has the key on some server
 	fatal error         // what can't be got over by asking again
@@ -39,7 +41,7 @@ type ballot struct {
 }
 
 func (r *Redlock) newBallot() *ballot {
-	return &ballot{r: r, id: r.newID(), sent: stamped(), voted: make(chan struct{}), has: make([]has, len(r.nodes))}
+	return &ballot{r: r, id: r.newID(), sent: stamped(), voted: make(chan struct{}), has: make([]has, len(r.nodes)), late: make([]*unanswered, len(r.nodes))}
 }
 
 func (r *Redlock) acquire(ctx context.Context, op string, try bool) (*recipes.Grant, error) {
@@ -100,21 +102,29 @@ func (r *Redlock) compete(ctx context.Context, try bool) (*recipes.Grant, error)
 			<-b.voted // so that little is in doubt
 			b.withdraw(0, nil)
 		})
+		busy, trouble := b.seen()
 		switch {
 		case err != nil:
 			return nil, withTrouble(err, last)
-		case try && b.busy:
+		case try && busy:
 			return nil, recipes.ErrBusy
 		case try:
-			return nil, withTrouble(ErrNoQuorum, b.last)
+			return nil, withTrouble(ErrNoQuorum, trouble)
 		}
-		if b.last != nil {
-			last = b.last
+		if trouble != nil {
+			last = trouble
 		}
 		if err := rest(ctx, pause.NextBackOff()); err != nil {
 			return nil, withTrouble(err, last)
 		}
 	}
+}
+
+// seen returns what stood in the way up to now. Servers may still vote.
+func (b *ballot) seen() (busy bool, trouble error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy, b.last
 }
 
 // rest waits for d, or returns the cause of ctx's end.
@@ -202,6 +212,7 @@ func (b *ballot) enter(v vote) bool {
 		b.has[v.n], b.last = nothing, v.err
 	case unknown:
 		b.has[v.n], b.last = doubt, v.err
+		errors.As(v.err, &b.late[v.n])
 		if v.err == errHangs { // nothing was sent
 			b.has[v.n] = nothing
 		}
@@ -219,7 +230,7 @@ var errYoung = errors.New("a server started a short time ago and may have forgot
 func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err error)) {
 	r := b.r
 	b.mu.Lock()
-	at := append([]has(nil), b.has...)
+	at, late := slices.Clone(b.has), slices.Clone(b.late)
 	b.mu.Unlock()
 	var mu sync.Mutex
 	free, left, had, lost := 0, 0, 0, 0
@@ -254,6 +265,7 @@ func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err erro
 		r.nodes[i].l.c.janitor.begin()
 		r.nodes[i].l.c.janitor.do(errand{
 			l: r.nodes[i].l, member: member, doubt: h != yes, lasts: 2*r.cfg.ttl + time.Second,
+			void: func() bool { return late[i] != nil && late[i].void.Load() },
 			done: func(w was, repeated bool, err error) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -13,7 +13,7 @@ import (
 type quorumHold struct {
 	b     *ballot
 	token recipes.Token
-	done  chan struct{} // closed when it is over
+	done  chan struct{} // closed when it is over, and giving it back has begun
 
 	mu     sync.Mutex
 	trust  trust
@@ -50,8 +50,10 @@ func (b *ballot) grant() (*recipes.Grant, error) {
 var errLate = fmt.Errorf("%w: the answers took too much of the TTL", ErrNoQuorum)
 
 // keep renews the hold until it is over, and ends it when our own clock trusts it no
-// longer.
+// longer. It returns when whoever ended it has begun to give it back, so that Close can
+// wait for that.
 func (h *quorumHold) keep() {
+	defer func() { <-h.done }()
 	cfg := h.b.r.cfg
 	next := cfg.ttl / 3
 	for {
@@ -71,7 +73,7 @@ func (h *quorumHold) keep() {
 			return
 		case <-t.C:
 		}
-		if cfg.fixed || h.trustLeft() <= 0 {
+		if cfg.fixed || h.Remaining() <= 0 {
 			continue
 		}
 		switch h.renew(cfg.ttl.Milliseconds()) {
@@ -196,7 +198,7 @@ func (h *quorumHold) GiveUp(cause error, done func(error)) {
 		done(nil)
 		return
 	}
-	close(h.done)
+	defer close(h.done)
 	r := h.b.r
 	r.mu.Lock()
 	delete(r.holds, h)

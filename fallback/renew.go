@@ -13,12 +13,8 @@ import (
 
 const maxInflight = 3 // unanswered renewals of one hold
 
-// The renewer is the one loop that prolongs whatever the client holds, each a third
-// of its TTL before the last, and revokes what our own clock trusts no longer. Holds
-// that are due soon are renewed together with the one that is due now, so that those
-// with the same TTL end up in the same batches. What is not answered is sent again
-// after a twelfth of the TTL: a renewal only ever prolongs what is still held, so it
-// may be carried out any number of times.
+// The renewer is the one loop that prolongs whatever the client holds, and revokes what
+// our own clock trusts no longer. When each is renewed is in plan.go.
 type renewer struct {
 	c    *Client
 	wake chan struct{}
@@ -28,7 +24,8 @@ type renewer struct {
 	mu     sync.Mutex
 	holds  map[*hold]struct{}
 	byLock map[string][]*hold // by the first key
-	at     time.Time          // when the loop looks next; zero: it does not run
+	epoch  time.Time          // of the beats; zero: the loop does not run
+	at     time.Time          // when the loop looks next
 	closed bool
 	none   *sync.Cond // with mu: nothing is held
 }
@@ -50,10 +47,6 @@ func (r *renewer) add(h *hold) bool {
 			other.lose(recipes.ErrNodeDeleted, true)
 		}
 	}
-	h.due = h.trust.window * 2 / 3
-	if h.trust.window < h.l.cfg.ttl/2 {
-		h.due = h.trust.window / 2 // claimed: it has waited for part of that
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -61,23 +54,14 @@ func (r *renewer) add(h *hold) bool {
 	}
 	r.holds[h] = struct{}{}
 	r.byLock[h.l.keys[0]] = append(r.byLock[h.l.keys[0]], h)
-	event := time.Now().Add(h.trust.remaining() - h.due)
-	if h.l.cfg.fixed {
-		event = time.Now().Add(h.trust.remaining())
-	}
-	switch {
-	case r.at.IsZero():
-		r.at = event
+	if r.epoch.IsZero() {
+		r.epoch = time.Now()
+		r.at = r.epoch // it looks at once
 		if !r.c.spawn(r.loop) {
 			return false
 		}
-	case event.Before(r.at):
-		r.at = event
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
 	}
+	r.planNext(h)
 	return true
 }
 
@@ -103,10 +87,7 @@ func (r *renewer) close() {
 	for h := range r.holds {
 		all = append(all, h)
 	}
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.nudge()
 	r.mu.Unlock()
 	for _, h := range all {
 		h.lose(recipes.ErrSessionClosed, false)
@@ -149,13 +130,20 @@ func (r *renewer) loop() {
 	}
 }
 
+// nudge has the loop look again.
+func (r *renewer) nudge() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
 // look says what is to be done, and when to look again.
 func (r *renewer) look() (due, expired []*hold, at time.Time, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	at = now.Add(time.Minute)
-	var soon []*hold
 	for h := range r.holds {
 		left := h.trustLeft()
 		if left <= 0 {
@@ -163,38 +151,31 @@ func (r *renewer) look() (due, expired []*hold, at time.Time, closed bool) {
 			continue
 		}
 		event := now.Add(left)
-		if !h.l.cfg.fixed {
-			wait := max(left-h.due, h.next.Sub(now))
-			h.mu.Lock()
-			blocked := h.inflight >= maxInflight
-			h.mu.Unlock()
-			switch {
-			case blocked:
-			case wait <= 0:
-				due = append(due, h)
-			case wait <= h.l.cfg.ttl/6 && h.next.Before(now):
-				soon = append(soon, h)
-				event = now.Add(min(left, wait))
-			default:
-				event = now.Add(min(left, wait))
-			}
+		if !h.l.cfg.fixed && h.begin(now) {
+			due = append(due, h)
+			h.at = r.planRepeat(h, now, left)
+		}
+		if !h.l.cfg.fixed && h.at.After(now) && h.at.Before(event) {
+			event = h.at
 		}
 		if event.Before(at) {
 			at = event
 		}
 	}
-	if len(due) > 0 {
-		due = append(due, soon...)
-	}
-	for _, h := range due {
-		h.next = now.Add(h.l.cfg.ttl / 12)
-		h.mu.Lock()
-		h.inflight++
-		h.mu.Unlock()
-		if h.next.Before(at) {
-			at = h.next
-		}
-	}
 	r.at = at
 	return due, expired, at, r.closed
+}
+
+// begin counts a renewal of h if it is due, and not too many are unanswered.
+func (h *hold) begin(now time.Time) bool {
+	if h.at.After(now) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.inflight >= maxInflight {
+		return false
+	}
+	h.inflight++
+	return true
 }

@@ -3,10 +3,13 @@ package fallback
 import (
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -26,18 +29,48 @@ func holdMany(r *rig, c *Client, n int, opts ...recipes.Option) []*recipes.Grant
 	return grants
 }
 
-// Holds of one client are renewed together, whenever they were taken. R21
+// renewals counts the scripts that renew, by the interval since now in which they come.
+func (r *rig) renewals(interval time.Duration) (counts *sync.Map) {
+	begun := time.Now()
+	counts = new(sync.Map)
+	r.on(func(p *server.Peer, cmd string, args []string) bool {
+		if cmd == "EVALSHA" && args[0] == mutexKind.renew.hash {
+			n, _ := counts.LoadOrStore(int(time.Since(begun)/interval), new(atomic.Int32))
+			n.(*atomic.Int32).Add(1)
+		}
+		return false
+	})
+	return counts
+}
+
+// Holds of one client are renewed together, once in each interval, whenever they were
+// taken, and from the first interval on. R21
 func TestRenewalInBatches(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
+		const locks, ttl = 1000, 3 * time.Second
 		c := r.client()
-		grants := holdMany(r, c, 400)
-		time.Sleep(DefaultTTL)
-		n := r.during(func() { time.Sleep(5 * DefaultTTL) }, scripts...)
-		if intervals := 16; n > 4*intervals {
-			t.Errorf("%d scripts in %d intervals", n, intervals)
+		r.release(r.lock(r.of(c))) // the loop begins before the interval that is counted
+		time.Sleep(ttl / 7)
+		g := r.lock(r.of(c))
+		time.Sleep(ttl) // and the server knows the script
+		counts := r.renewals(ttl / 3)
+		grants := holdMany(r, c, locks-1, TTL(ttl))
+		time.Sleep(5 * ttl)
+		sum := 0
+		counts.Range(func(interval, n any) bool {
+			got := int(n.(*atomic.Int32).Load())
+			sum += got
+			// the lock with another TTL goes by itself
+			if want := locks/perScript + 1; got > want {
+				t.Errorf("%d scripts in interval %v, want %d at most", got, interval, want)
+			}
+			return true
+		})
+		if sum < 14*locks/perScript {
+			t.Errorf("%d scripts in 15 intervals", sum)
 		}
-		for _, g := range grants {
-			if g.Err() != nil || g.Remaining() < DefaultTTL/2 {
+		for _, g := range append(grants, g) {
+			if g.Err() != nil || g.Remaining() < ttl/2 {
 				t.Fatalf("%v, %v", g.Err(), g.Remaining())
 			}
 			r.release(g)
@@ -45,6 +78,67 @@ func TestRenewalInBatches(t *testing.T) {
 		if n := r.during(func() { time.Sleep(10 * DefaultTTL) }, scripts...); n > 0 {
 			t.Errorf("%d scripts when nothing is held", n)
 		}
+	})
+}
+
+// A server that is slow is not sent its renewals twice, as long as there is time.
+func TestRenewalIsAnsweredLate(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		c := r.client()
+		g := r.lock(r.of(c))
+		time.Sleep(DefaultTTL)
+		counts := r.renewals(time.Hour)
+		hook := r.hook
+		r.on(func(p *server.Peer, cmd string, args []string) bool {
+			hook(p, cmd, args)
+			if cmd == "EVALSHA" {
+				time.Sleep(DefaultTTL / 4)
+			}
+			return false
+		})
+		time.Sleep(10 * DefaultTTL)
+		n, _ := counts.LoadOrStore(0, new(atomic.Int32))
+		if got := n.(*atomic.Int32).Load(); got < 29 || got > 31 {
+			t.Errorf("%d renewals in 30 intervals", got)
+		}
+		if g.Err() != nil {
+			t.Fatal(g.Err())
+		}
+		r.on(nil)
+		r.release(g)
+	})
+}
+
+// The answer to a renewal never comes: it is sent again on another connection while there
+// is time, and not more often than that needs.
+func TestRenewalIsNotAnswered(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		o := *r.redis().Options()
+		o.ReadTimeout = time.Hour // no help from the Redis client
+		rdb := redis.NewClient(&o)
+		defer rdb.Close()
+		c, err := New(rdb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		g := r.lock(r.of(c))
+		time.Sleep(DefaultTTL)
+		sent := 0
+		r.on(func(p *server.Peer, cmd string, args []string) bool {
+			if cmd == "EVALSHA" && args[0] == mutexKind.renew.hash {
+				if sent++; sent <= 2 {
+					time.Sleep(time.Minute)
+				}
+			}
+			return false
+		})
+		time.Sleep(DefaultTTL)
+		if g.Err() != nil || g.Remaining() < DefaultTTL/2 {
+			t.Errorf("%v, %v remain after %d renewals", g.Err(), g.Remaining(), sent)
+		}
+		time.Sleep(time.Minute)
+		r.release(g)
 	})
 }
 
