@@ -120,6 +120,14 @@ func (r *Redlock) compete(ctx context.Context, try bool) (*recipes.Grant, error)
 	}
 }
 
+// void reports whether it is certain that a server has nothing, and won't. Those who had
+// not voted, or were given up, when it was asked for the first time may tell later.
+func (b *ballot) void(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.has[n] == nothing || b.late[n] != nil && b.late[n].void.Load()
+}
+
 // seen returns what stood in the way up to now. Servers may still vote.
 func (b *ballot) seen() (busy bool, trouble error) {
 	b.mu.Lock()
@@ -230,7 +238,7 @@ var errYoung = errors.New("a server started a short time ago and may have forgot
 func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err error)) {
 	r := b.r
 	b.mu.Lock()
-	at, late := slices.Clone(b.has), slices.Clone(b.late)
+	at := slices.Clone(b.has)
 	b.mu.Unlock()
 	var mu sync.Mutex
 	free, left, had, lost := 0, 0, 0, 0
@@ -265,7 +273,7 @@ func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err erro
 		r.nodes[i].l.c.janitor.begin()
 		r.nodes[i].l.c.janitor.do(errand{
 			l: r.nodes[i].l, member: member, doubt: h != yes, lasts: 2*r.cfg.ttl + time.Second,
-			void: func() bool { return late[i] != nil && late[i].void.Load() },
+			void: func() bool { return b.void(i) },
 			done: func(w was, repeated bool, err error) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -29,10 +29,10 @@ import (
 //
 // There is no line: waiters ask again at random intervals of up to 250ms or so. The order
 // of arrival is not kept, who asks again right after its release is likely to get it
-// again, and waiting costs the servers commands. A
-// lock costs a command to each server, and so does the release; both take one round
-// trip, as fast as the faster half of the servers answers. A server that does not
-// answer within [NodeTimeout] is given up and cleaned up behind the scenes.
+// again, and waiting costs the servers commands. A lock costs a command to each server,
+// and so does the release; both take one round trip, as fast as the faster half of the
+// servers answers. A server that does not answer within [NodeTimeout] is given up and
+// cleaned up behind the scenes.
 //
 // Tokens rise from grant to grant as long as the clocks of the servers differ by less
 // than the TTL: each grant has the largest that its servers give out, which they learn

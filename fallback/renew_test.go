@@ -1,8 +1,10 @@
 package fallback
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -113,9 +116,11 @@ func TestRenewalIsAnsweredLate(t *testing.T) {
 // is time, and not more often than that needs.
 func TestRenewalIsNotAnswered(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
-		o := *r.redis().Options()
-		o.ReadTimeout = time.Hour // no help from the Redis client
-		rdb := redis.NewClient(&o)
+		rdb := redis.NewClient(&redis.Options{
+			Dialer:                   func(context.Context, string, string) (net.Conn, error) { return r.dial() },
+			ReadTimeout:              time.Hour, // no help from the Redis client
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
 		defer rdb.Close()
 		c, err := New(rdb)
 		if err != nil {
@@ -124,10 +129,10 @@ func TestRenewalIsNotAnswered(t *testing.T) {
 		defer c.Close()
 		g := r.lock(r.of(c))
 		time.Sleep(DefaultTTL)
-		sent := 0
+		var sent atomic.Int32
 		r.on(func(p *server.Peer, cmd string, args []string) bool {
 			if cmd == "EVALSHA" && args[0] == mutexKind.renew.hash {
-				if sent++; sent <= 2 {
+				if sent.Add(1) <= 2 {
 					time.Sleep(time.Minute)
 				}
 			}
@@ -135,7 +140,7 @@ func TestRenewalIsNotAnswered(t *testing.T) {
 		})
 		time.Sleep(DefaultTTL)
 		if g.Err() != nil || g.Remaining() < DefaultTTL/2 {
-			t.Errorf("%v, %v remain after %d renewals", g.Err(), g.Remaining(), sent)
+			t.Errorf("%v, %v remain after %d renewals", g.Err(), g.Remaining(), sent.Load())
 		}
 		time.Sleep(time.Minute)
 		r.release(g)
