@@ -71,6 +71,16 @@ func (l *Life) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 	return res, err
 }
 
+// CheckOps returns the error with which Multi refuses operations that it doesn't know.
+func (l *Life) CheckOps(ops ...any) error {
+	for _, op := range ops {
+		if _, err := l.below(op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // commit makes a transaction, and counts its success for the trust window.
 func (l *Life) commit(c *zk.Conn, ops ...any) ([]zk.MultiResponse, error) {
 	sent := time.Now()

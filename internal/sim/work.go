@@ -116,7 +116,7 @@ func (k *worker) hold(p *process, g *recipes.Grant, a ask) {
 		k.release(p, h)
 		return
 	}
-	checks, _ := guard.Checks(g) // what a program has that is stopped between the check and the write
+	checks := k.checks(g)
 	if a.mode == "write" && k.dice.IntN(3) == 0 {
 		k.readOn(p, h)
 	}
@@ -148,6 +148,15 @@ func (k *worker) hold(p *process, g *recipes.Grant, a ask) {
 		k.c.thaw()
 		k.writeLate(h, checks) // which is over
 	}
+}
+
+// checks returns what a program has that is stopped between the check and the write;
+// nothing if they could not be had.
+func (k *worker) checks(g *recipes.Grant) []any {
+	ctx, cancel := context.WithTimeout(k.w.ctx, 10*time.Second)
+	defer cancel()
+	checks, _ := guard.Checks(ctx, g)
+	return checks
 }
 
 // release gives the lock up; it waits for the confirmation, or not.

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -103,7 +104,7 @@ func TestWriteAfterTheNodeWasDeleted(t *testing.T) {
 func TestChecksInsideTheCallersOwnTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		checks, err := guard.Checks(w.g)
+		checks, err := guard.Checks(t.Context(), w.g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,11 +158,73 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 		if err := w.write(t.Context(), w.g); !errors.Is(err, recipes.ErrReleased) {
 			t.Errorf("released grant: %v", err)
 		}
-		if _, err := guard.Checks(w.g); !errors.Is(err, recipes.ErrReleased) {
+		if _, err := guard.Checks(t.Context(), w.g); !errors.Is(err, recipes.ErrReleased) {
 			t.Errorf("checks of a released grant: %v", err)
 		}
 		if got := w.srv.Requests().Of(zktest.OpMulti); got != before {
 			t.Errorf("%d transactions were sent", got-before)
+		}
+	})
+}
+
+// cases 49, 57: the directory was made anew, and another's node stands there under the
+// same name, as that of a client does for a moment that has not noticed.
+func TestNodeOfTheSameNameIsAnothers(t *testing.T) {
+	for _, before := range []bool{true, false} { // whether the grant has been used for a write before
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			node := "/app/lock/" + w.srv.Children("/app/lock")[0]
+			var checks []any
+			if before {
+				var err error
+				if checks, err = guard.Checks(t.Context(), w.g); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.srv.DeleteAll("/app/lock"); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{"/app/lock", node} {
+				if err := w.srv.Create(path, []byte("another's")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if before {
+				life, err := w.sess.Life(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range checks { // they are for a connection without a chroot
+					c := c.(*zk.CheckVersionRequest)
+					c.Path = strings.TrimPrefix(c.Path, "/app")
+				}
+				_, err = life.Multi(t.Context(), append(checks, &zk.SetDataRequest{Path: "/value", Data: []byte("late"), Version: -1})...)
+				if !errors.Is(err, zk.ErrBadVersion) {
+					t.Errorf("checks from before: %v, want zk.ErrBadVersion", err)
+				}
+			}
+			if err := w.write(t.Context(), w.g); err == nil {
+				t.Errorf("used before %v: written", before)
+			}
+			if got := w.value(t); got != "old" {
+				t.Errorf("used before %v: the value is %q", before, got)
+			}
+		})
+	}
+}
+
+// A value that is published in between is no loss.
+func TestVersionHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		node := "/app/lock/" + w.srv.Children("/app/lock")[0]
+		for range 3 {
+			if err := w.write(t.Context(), w.g); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.srv.Set(node, []byte("more")); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }
@@ -195,7 +258,7 @@ func TestSeveralLocksAtOnce(t *testing.T) {
 		if err := w.write(t.Context(), g); err != nil {
 			t.Fatal(err)
 		}
-		if checks, err := guard.Checks(g); err != nil || len(checks) != 2 {
+		if checks, err := guard.Checks(t.Context(), g); err != nil || len(checks) != 2 {
 			t.Errorf("checks %v, %v: want two", checks, err)
 		}
 		if err := w.srv.DeleteAll("/app/other"); err != nil {

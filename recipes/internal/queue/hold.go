@@ -206,5 +206,14 @@ func (h *hold) Life() *session.Life { return h.p.life }
 // Node returns the path of the contender's node, below the chroot.
 func (h *hold) Node() string { return h.p.path() }
 
+// Version returns the version of the node's data, for a check that no other node can
+// pass: the first time, that takes a request.
+func (h *hold) Version(ctx context.Context) (int32, error) {
+	return h.data.Mark(ctx, h.p.isOwn, h.p.ticket.encode())
+}
+
+// Reread has Version look again, after a check has failed that should not have.
+func (h *hold) Reread(ctx context.Context) error { return h.data.Reread(ctx, h.p.isOwn) }
+
 // Slots returns the slots that are held, for recipes.Grant.
 func (h *hold) Slots() []int { return h.p.slots }

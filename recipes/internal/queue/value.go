@@ -77,6 +77,62 @@ func (w *Writer) WriteFor(ctx context.Context, g *recipes.Grant, op string, data
 	return Fail(op, g.Path(), err)
 }
 
+// Mark returns the version of the node's data, which it makes another than that of a
+// node that was just created: so a node that another has made under the same name is
+// not taken for it. own says whether a stat is of the node; data is what is in it as
+// long as it has not been written to.
+func (w *Writer) Mark(ctx context.Context, own func(*zk.Stat) bool, data []byte) (int32, error) {
+	var version int32
+	select {
+	case version = <-w.version:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	defer func() { w.version <- version }()
+	for version == 0 {
+		res, err := w.life.Multi(ctx, &zk.SetDataRequest{Path: w.path, Data: data, Version: 0})
+		switch {
+		case err == nil && !own(res[0].Stat): // what is in another's node matters to people only
+			return 0, zk.ErrNoNode
+		case err == nil:
+			version = res[0].Stat.Version
+		case errors.Is(err, zk.ErrBadVersion): // it was us, and the answer was lost, or it was written to
+			stat, err := w.life.Exists(ctx, w.path)
+			if err != nil {
+				return 0, err
+			}
+			if stat == nil || !own(stat) {
+				return 0, zk.ErrNoNode
+			}
+			version = stat.Version
+		case unknownOutcome(err) && ctx.Err() == nil && w.life.Err() == nil:
+		default:
+			return 0, err
+		}
+	}
+	return version, nil
+}
+
+// Reread finds out the version anew, after somebody else has written to the node.
+func (w *Writer) Reread(ctx context.Context, own func(*zk.Stat) bool) error {
+	var version int32
+	select {
+	case version = <-w.version:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { w.version <- version }()
+	stat, err := w.life.Exists(ctx, w.path)
+	if err != nil {
+		return err
+	}
+	if stat == nil || !own(stat) {
+		return zk.ErrNoNode
+	}
+	version = stat.Version
+	return nil
+}
+
 // write repeats itself until the outcome is known, or ctx ends or the life does.
 // Each attempt names the version that it replaces, so one that was given up can't
 // come in late and undo a newer one.
