@@ -203,6 +203,9 @@ func TestServerOfARedlockRestartsEmpty(t *testing.T) {
 		servers[2].Kill(t)
 		servers[2].Start(t)
 		second := had(t, b)
+		if first.Err() == nil {
+			t.Error("two hold the lock")
+		}
 		ended(t, first, recipes.ErrSessionLost)
 		rises(t, first, second)
 		release(t, second)
