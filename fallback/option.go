@@ -59,9 +59,9 @@ const (
 
 // TTL is how long a lock stays with a holder that is not heard of; the default is
 // 10s. The client renews what it holds each third of it, all locks with the same TTL
-// together, so that it bounds how long the lock is closed after a holder died, not how long it can be held. From 100ms to
-// 24h, in whole milliseconds, from the moment when the lock is granted: it can't be a
-// point in time.
+// together, so that it bounds how long the lock is closed after a holder died, not how
+// long it can be held. From 100ms to 24h, in whole milliseconds, from the moment when
+// the lock is granted: it can't be a point in time.
 func TTL(d time.Duration) recipes.Option {
 	return option("TTL", anyLock, func(c *config) error {
 		if d < MinTTL || d > MaxTTL {
