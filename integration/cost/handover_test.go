@@ -175,8 +175,10 @@ func TestHandOverCostIsFlat(t *testing.T) {
 			most = max(most, bytes)
 		})
 	}
-	if most > 1.1*least {
-		t.Errorf("between %.0f and %.0f bytes received per hand-over: want the same within 10 %%", least, most)
+	// On a slow machine the own nodes that are watched show here, too. A cost that is
+	// not flat is a hundred times as much with so many waiters.
+	if most > 1.5*least {
+		t.Errorf("between %.0f and %.0f bytes received per hand-over: want them much the same", least, most)
 	}
 }
 
