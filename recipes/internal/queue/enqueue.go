@@ -240,9 +240,10 @@ func (p *Place) prove(ctx context.Context) error {
 	return nil
 }
 
-// isOwn reports whether what stands at our node's name is the node that we made.
+// isOwn reports whether what stands at our node's name is the node that we made. One
+// that was let in under another (share.go) has a name that nobody else can have.
 func (p *Place) isOwn(stat *zk.Stat) bool {
-	return stat.EphemeralOwner == p.life.ID() && stat.Czxid == p.own.Czxid
+	return stat.EphemeralOwner == p.life.ID() && (p.own == nil || stat.Czxid == p.own.Czxid)
 }
 
 // readRecord reads the directory's data. Without the directory, or in one made
