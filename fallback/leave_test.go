@@ -3,6 +3,7 @@ package fallback
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,10 +226,11 @@ func TestCloseDuringLock(t *testing.T) {
 // Fewer replicas than asked for: the lock is given back, and the error says so. R57
 func TestTooFewReplicas(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
-		acks := 1
+		var acks atomic.Int64
+		acks.Store(1)
 		r.on(func(p *server.Peer, cmd string, args []string) bool {
 			if cmd == "WAIT" {
-				p.WriteInt(acks)
+				p.WriteInt(int(acks.Load()))
 			}
 			return cmd == "WAIT"
 		})
@@ -248,7 +250,7 @@ func TestTooFewReplicas(t *testing.T) {
 			r.release(g)
 			r.release(a.grant())
 		})
-		acks = 0
+		acks.Store(0)
 		for _, f := range []func(context.Context) (*recipes.Grant, error){m.Lock, m.TryLock} {
 			_, err := f(t.Context())
 			wants(t, err, ErrNotReplicated)
@@ -259,10 +261,10 @@ func TestTooFewReplicas(t *testing.T) {
 		r.release(g)
 		<-a.done
 		wants(t, a.err, ErrNotReplicated)
-		acks = 1
+		acks.Store(1)
 		g = r.lock(m)
 		time.Sleep(time.Minute)
-		acks = 0 // renewals that no replica has don't count
+		acks.Store(0) // renewals that no replica has don't count
 		<-g.Done()
 		wants(t, g.Err(), recipes.ErrSessionLost)
 		r.release(r.lock(other))
