@@ -58,7 +58,8 @@ func (p *Place) waitRoom(ctx context.Context, try bool) error {
 		switch {
 		case v == tooMany:
 			return tooLarge(p.bid.Slots, p.record.Size)
-		case len(unknown) > 0 && p.written.NumChildren == 1: // the own node
+		case len(unknown) > 0 && p.written.NumChildren == 1 && p.written.Pzxid >= p.own.Czxid:
+			// The one child is the own node: this is how it was after that was made.
 			for _, s := range unknown {
 				h.gone[s.Seq] = true
 			}
