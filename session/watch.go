@@ -9,7 +9,9 @@ import (
 
 // A Watch is a node as it was when the watch was set. All who watch one path of
 // one life share one watch on the server, and one that nobody waits for any more
-// costs nothing: it can't be taken back, but it is set at most once a path.
+// costs nothing: it can't be taken back, but it is set at most once a path. So what
+// doesn't make it fire may have changed long before the call: that of
+// [Life.Watch] says nothing of children, neither does its Stat.
 type Watch struct {
 	Data  []byte   // from [Life.Watch]
 	Names []string // from [Life.WatchChildren]: those below the node, in no order

@@ -211,3 +211,38 @@ func TestSessionWithSeveralPermitsDies(t *testing.T) {
 		})
 	}
 }
+
+// All who wait on one session share one watch of the record. What its answer said of
+// the number of children may be older than the own node: here, that the holder was the
+// only one.
+func TestRecordIsWatchedSinceBeforeTheOwnNodeWasMade(t *testing.T) {
+	run(t, func(e env) {
+		g := e.held(e.fresh(1), 1)
+		s := e.Open()
+		sem := e.sem(s, 1)
+		reads := 0 // of the record, since the contender is in line
+		e.OnRequest(func(r zktest.Request) {
+			if r.Session != s.ID() || r.Op != zktest.OpGetData || r.Path != locktest.Path {
+				return
+			}
+			if names := leases(e.Children(locktest.Path)); len(names) == 2 {
+				if reads++; reads == 2 { // it watches, and its node goes just before
+					e.Delete(locktest.Path + "/" + names[1])
+				}
+			}
+		})
+		next := e.take(sem, 1)
+		e.contenders(1)
+		e.contenders(2) // it has found out, and stands in line again
+		if reads != 4 {
+			t.Fatalf("%d reads of the record: want one with each node, one to watch, one since the other node has gone", reads)
+		}
+		e.Cut(s.ID()) // all watches end, and the holder is there all the same
+		time.Sleep(10 * time.Second)
+		if !next.Pending() {
+			t.Fatal("two permits of one")
+		}
+		e.Release(g)
+		e.Release(next.Grant(time.Second))
+	})
+}

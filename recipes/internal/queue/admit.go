@@ -58,8 +58,7 @@ func (p *Place) waitRoom(ctx context.Context, try bool) error {
 		switch {
 		case v == tooMany:
 			return tooLarge(p.bid.Slots, p.record.Size)
-		case len(unknown) > 0 && p.written.NumChildren == 1 && p.written.Pzxid >= p.own.Czxid:
-			// The one child is the own node: this is how it was after that was made.
+		case len(unknown) > 0 && p.onlyOne():
 			for _, s := range unknown {
 				h.gone[s.Seq] = true
 			}
@@ -88,6 +87,14 @@ func (p *Place) waitRoom(ctx context.Context, try bool) error {
 	return nil
 }
 
+// onlyOne reports whether the own node was the only child when the record was read.
+// All who wait on one session share one watch of the record, and no child that comes
+// or goes makes that fire: the number in its stat may be from before the own node was
+// made.
+func (p *Place) onlyOne() bool {
+	return p.written.NumChildren == 1 && p.written.Pzxid >= p.own.Czxid
+}
+
 // takeSeats takes in the record. If the own seat is in it, the contender was
 // admitted, and the answer to that was lost.
 func (h *headwait) takeSeats(ctx context.Context) error {
@@ -95,7 +102,7 @@ func (h *headwait) takeSeats(ctx context.Context) error {
 	if p.record.Size == 0 { // somebody has emptied it
 		p.record.Size = p.q.sizeSeen()
 	}
-	if p.unsure && p.written.NumChildren > 1 {
+	if p.unsure && !p.onlyOne() {
 		seats, err := p.q.seatsByNode(ctx, p.life, p.node.Seq)
 		if err != nil {
 			return err
