@@ -25,12 +25,12 @@ var contextChecks = []check{
 		way:     endsAsTheTurnComes,
 	},
 	{
-		name:    "ContextEndsAfterTheGrant",
+		name:    "ContextEndsAfterTheGrant", // case 46
 		promise: "the context of the call bounds the wait, never the hold",
 		way:     endsAfterTheGrant,
 	},
 	{
-		name:    "ContextEndsWhileCutOff",
+		name:    "ContextEndsWhileCutOff", // case 9
 		promise: "a wait ends with its context also while the service can't be reached, and cleans up when it can be reached again",
 		needs:   []Capability{CuttingOff},
 		way:     endsWhileCutOff,

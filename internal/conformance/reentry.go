@@ -9,7 +9,7 @@ import (
 var reentryChecks = []check{
 	{
 		name:    "LockedUnderItsOwnContext",
-		promise: "a call under the context of a live grant of the same lock fails with ErrDeadlock at once; another lock is another matter",
+		promise: "a call under the context of a live grant of the same lock fails with ErrDeadlock at once, also through another object or client; another lock is another matter",
 		way:     underItsOwnContext,
 	},
 	{
@@ -32,7 +32,7 @@ func underItsOwnContext(e *env, w int) {
 	s := e.hold(l, w)
 	ctx, cancel := context.WithCancel(s.g.Context(e.t.Context()))
 	defer cancel()
-	for _, l := range []Lock{l, e.on(c)} {
+	for _, l := range []Lock{l, e.on(c), e.fresh()} {
 		for _, acquire := range []Acquire{l.Enter[w].Acquire, l.Enter[w].Try} {
 			if acquire != nil {
 				e.startUnder(ctx, acquire, nil).fails(recipes.ErrDeadlock)

@@ -16,7 +16,7 @@ var releaseChecks = []check{
 		way:     released,
 	},
 	{
-		name:    "ReleasedUnderAnEndedContext",
+		name:    "ReleasedUnderAnEndedContext", // case 47
 		promise: "Release is carried out even if its context is over, which bounds only the wait for the confirmation",
 		way:     releasedUnderAnEndedContext,
 	},

@@ -207,39 +207,6 @@ func TestContextHasEndedOnEntry(t *testing.T) {
 	})
 }
 
-// case 46
-func TestContextOfLockEndsAfterTheGrant(t *testing.T) {
-	locktest.Run(t, func(e *locktest.Env) {
-		a := e.Start(e.New().Lock)
-		g := a.Grant(time.Minute)
-		a.Cancel()
-		time.Sleep(time.Hour)
-		if g.Err() != nil || len(e.Children(locktest.Path)) != 1 {
-			t.Errorf("after an hour: %v, %q", g.Err(), e.Children(locktest.Path))
-		}
-		e.Release(g)
-	})
-}
-
-// case 9: the context's end is known although clean-up can't be done yet.
-func TestCancelledWhileQueuedAndDisconnected(t *testing.T) {
-	locktest.Run(t, func(e *locktest.Env) {
-		s := e.Open()
-		g := e.Lock(e.New())
-		a := e.Start(e.Mutex(s).Lock)
-		e.Queued(2)
-		e.Refuse(true)
-		e.Cut(s.ID())
-		time.Sleep(time.Second)
-		a.Cancel()
-		a.Fails(100*time.Millisecond, context.Canceled)
-		e.Refuse(false)
-		e.Queued(1)
-		e.Release(g)
-		e.Empty()
-	})
-}
-
 // A lateContext has ended, though its Done is not heard of.
 type lateContext struct {
 	context.Context

@@ -61,23 +61,6 @@ func TestReleasedWhileDisconnected(t *testing.T) {
 	})
 }
 
-// case 47: it is carried out although ctx is over.
-func TestReleasedUnderAnEndedContext(t *testing.T) {
-	locktest.Run(t, func(e *locktest.Env) {
-		m := e.New()
-		g := e.Lock(m)
-		ctx, cancel := context.WithCancelCause(e.T.Context())
-		enough := errors.New("enough")
-		cancel(enough)
-		if err := g.Release(ctx); !errors.Is(err, enough) {
-			t.Errorf("Release: %v", err)
-		}
-		e.Empty()
-		e.Release(g) // confirmed by now
-		e.Release(e.Lock(m))
-	})
-}
-
 // case 47: the session ends before the release could be carried out.
 func TestReleasedAndThenTheSessionIsLost(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {

@@ -252,39 +252,3 @@ func TestEventsThatComeLateAreIgnored(t *testing.T) {
 		e.Release(w.Grant(time.Second))
 	})
 }
-
-// Order of arrival.
-func TestGrantedInOrderOfArrival(t *testing.T) {
-	locktest.Run(t, func(e *locktest.Env) {
-		var w locktest.Witness
-		a, b := e.New(), e.New()
-		g := e.Lock(a)
-		order := make(chan int, 20)
-		for i := range 20 {
-			m := a
-			if i%3 == 0 {
-				m = b
-			}
-			at := e.Start(m.Lock)
-			e.Queued(i + 2)
-			go func() {
-				g, err := at.Result()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				w.Saw(t, g)
-				order <- i
-				if err := g.Release(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}()
-		}
-		e.Release(g)
-		for i := range 20 {
-			if got := locktest.Await(e, order); got != i {
-				t.Errorf("grant %d went to %d", i, got)
-			}
-		}
-	})
-}
