@@ -73,6 +73,37 @@ func TestSequenceWasUsedUpInTheMeantime(t *testing.T) {
 	})
 }
 
+// case 54: a holder with a lock delay dies, and was the last that got a number.
+func TestHolderWithLockDelayDiesAndTheSequenceIsUsedUp(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s := e.Open()
+		m := e.New()
+		e.Release(e.Lock(m))
+		e.SetSequence(locktest.Path, nearlyUsedUp-1)
+		g := e.Lock(e.Mutex(s, recipes.LockDelay(10*time.Second)))
+		e.Expire(s.ID())
+		<-g.Done()
+		start := time.Now()
+		for {
+			g, err := m.Lock(e.T.Context())
+			if err == nil {
+				e.Release(g)
+				break
+			}
+			if !errors.Is(err, recipes.ErrExhausted) {
+				t.Error(err)
+			}
+			if time.Since(start) > time.Hour {
+				e.T.Fatalf("still %v after an hour: %q", err, e.Children(locktest.Path))
+			}
+			time.Sleep(time.Second)
+		}
+		if d := time.Since(start); d < 10*time.Second {
+			t.Errorf("granted %v after the death", d)
+		}
+	})
+}
+
 // case 54: others have gone on beyond the end, with numbers that are negative or
 // come again.
 func TestForeignNumbersBeyondTheEnd(t *testing.T) {
