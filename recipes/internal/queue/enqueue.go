@@ -305,7 +305,7 @@ func (p *Place) remove(with []any, done func()) {
 		if done != nil {
 			defer done()
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}
 	})

@@ -200,11 +200,10 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 		ops = nil
 	}
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
-			err = Translate(err)
 		}
-		done(err)
+		done(Removed(err))
 	})
 }
 
