@@ -151,10 +151,10 @@ func (g *Grant) Verify(ctx context.Context) error {
 // that. It returns nil once confirmed, and is idempotent.
 //
 // If the grant had been revoked, Release returns Err's value, each time: the
-// work was not protected to its end. A service that finds at the release that the lock
-// was gone before its time, as Redis can, says so likewise. If ctx ended first, it returns an error that
-// matches context.Cause(ctx): not confirmed, not undone. If the server refused
-// (ErrPermission), the lock stays held until the session ends.
+// work was not protected to its end. If the server finds only then that the lock had
+// been removed, the error matches ErrRevoked likewise. If ctx ended first, it returns
+// an error that matches context.Cause(ctx): not confirmed, not undone. If the server
+// refused (ErrPermission), the lock stays held until the session ends.
 func (g *Grant) Release(ctx context.Context) error {
 	g.check()
 	if g.tenure != nil {

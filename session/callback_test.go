@@ -16,7 +16,7 @@ import (
 func holdBlocking(t *testing.T, l *session.Life) (path string) {
 	t.Helper()
 	path = node(t, l, "/n-")
-	if _, err := l.Hold(t.Context(), path, nil, func(error, bool) { time.Sleep(time.Minute) }); err != nil {
+	if _, err := l.Hold(t.Context(), path, 0, nil, func(error, bool) { time.Sleep(time.Minute) }); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -101,7 +101,7 @@ func TestCallbackCallsTheSession(t *testing.T) {
 		done := make(chan struct{})
 		var h *session.Hold
 		ready := make(chan struct{})
-		h, err := l.Hold(t.Context(), path, nil, func(error, bool) {
+		h, err := l.Hold(t.Context(), path, 0, nil, func(error, bool) {
 			defer close(done)
 			<-ready
 			h.Drop()
@@ -142,6 +142,51 @@ func TestNodeRemovedByAnother(t *testing.T) {
 			t.Errorf("another hold was lost to %v, the life to %v", other.cause, l.Err())
 		}
 	})
+}
+
+// The name comes again, for a node of the same session, as where the counter of a
+// directory goes back.
+func TestNodeIsReplacedByAnotherOfItsName(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second} { // before the node is watched, and after that
+		for _, ask := range []bool{false, true} {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				_, l := open(t, config(srv))
+				made, err := l.CreateSequential(t.Context(), "/n-", []byte("x"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				lost := make(chan error, 1)
+				h, err := l.Hold(t.Context(), made.Path, made.Stat.Czxid, nil, func(cause error, gone bool) {
+					if !gone {
+						t.Error("another's node is to be removed")
+					}
+					lost <- cause
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(after)
+				if err := h.Verify(t.Context()); err != nil {
+					t.Errorf("Verify: %v", err)
+				}
+				srv.Delete(made.Path)
+				srv.CreateEphemeral(made.Path, nil, l.ID())
+				if ask {
+					if err := h.Verify(t.Context()); !errors.Is(err, zk.ErrNoNode) {
+						t.Errorf("after %v, Verify: %v", after, err)
+					}
+				}
+				select {
+				case cause := <-lost:
+					if cause != session.ErrNodeGone {
+						t.Errorf("lost to %v", cause)
+					}
+				case <-time.After(time.Second):
+					t.Errorf("after %v: the holder is not told", after)
+				}
+			})
+		}
+	}
 }
 
 // case 40: where the watch hears of nothing, the heartbeat finds out; and a node

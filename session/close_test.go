@@ -22,7 +22,7 @@ func TestCloseGivesUpInOrder(t *testing.T) {
 		path, other := node(t, l, "/d/n-"), node(t, l, "/d/n-")
 		farewell := []any{&zk.SetDataRequest{Path: "/d", Data: []byte("released"), Version: -1}}
 		told := false
-		if _, err := l.Hold(t.Context(), path, farewell, func(cause error, gone bool) {
+		if _, err := l.Hold(t.Context(), path, 0, farewell, func(cause error, gone bool) {
 			told = true
 			if cause != session.ErrClosed || !gone || !srv.Exists(path) {
 				t.Errorf("lost to %v (gone %v) with the node there: %v", cause, gone, srv.Exists(path))

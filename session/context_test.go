@@ -37,7 +37,7 @@ func calls(s *session.Session, l *session.Life, h *session.Hold) map[string]func
 		"Prove":  func(ctx context.Context) error { return l.Prove(ctx, "/x") },
 		"Verify": func(ctx context.Context) error { return h.Verify(ctx) },
 		"Hold": func(ctx context.Context) error {
-			_, err := l.Hold(ctx, "/x", nil, func(error, bool) {})
+			_, err := l.Hold(ctx, "/x", 0, nil, func(error, bool) {})
 			return err
 		},
 	}

@@ -70,7 +70,7 @@ func TestResumeAnsweredWithAnotherSession(t *testing.T) {
 		if st, err := next.Exists(t.Context(), path); err != nil || st == nil {
 			t.Fatalf("the old node should still be there: %v", err)
 		}
-		h, err := next.Hold(t.Context(), path, nil, func(error, bool) {})
+		h, err := next.Hold(t.Context(), path, 0, nil, func(error, bool) {})
 		time.Sleep(time.Second)
 		if err == nil && h.Remaining() > 0 {
 			t.Error("a node of the old session is held under the new one")

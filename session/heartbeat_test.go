@@ -52,7 +52,7 @@ func TestHeartbeatChecksEveryNode(t *testing.T) {
 		for i := range 500 {
 			path := node(t, l, fmt.Sprint("/n-", i, "-"))
 			paths = append(paths, path)
-			if _, err := l.Hold(t.Context(), path, nil, func(cause error, gone bool) {
+			if _, err := l.Hold(t.Context(), path, 0, nil, func(cause error, gone bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				if cause == session.ErrClosed {

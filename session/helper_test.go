@@ -68,7 +68,7 @@ type loss struct {
 func hold(t *testing.T, l *session.Life, path string) (*session.Hold, *loss) {
 	t.Helper()
 	lost := &loss{told: make(chan struct{})}
-	h, err := l.Hold(t.Context(), path, nil, func(cause error, gone bool) {
+	h, err := l.Hold(t.Context(), path, 0, nil, func(cause error, gone bool) {
 		lost.at, lost.cause, lost.gone = time.Now(), cause, gone
 		close(lost.told) // a second time would panic
 	})

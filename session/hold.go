@@ -15,6 +15,7 @@ import (
 type Hold struct {
 	l        *Life
 	path     string
+	czxid    int64 // of the node; 0: not known
 	farewell []any
 	lost     func(cause error, gone bool)
 	dropped  chan struct{} // closed when it is lost or dropped
@@ -23,7 +24,9 @@ type Hold struct {
 	gone  bool
 }
 
-// Hold starts to hold the node at path, which must belong to this session. If
+// Hold starts to hold the node at path, which must belong to this session. By its
+// czxid it is told from a node that takes its name when it is gone; 0 is for a name
+// that never comes again. If
 // the trust window is not open wide enough, it asks the ensemble first, with one
 // committed request, so that what it returns may be believed for a while.
 //
@@ -34,8 +37,8 @@ type Hold struct {
 // server has nothing left to remove: the node or its session is gone, or the
 // session's end takes care of it. farewell are operations that [Session.Close] carries out
 // together with the deletion of the node.
-func (l *Life) Hold(ctx context.Context, path string, farewell []any, lost func(cause error, gone bool)) (*Hold, error) {
-	h := &Hold{l: l, path: path, farewell: farewell, lost: lost, dropped: make(chan struct{})}
+func (l *Life) Hold(ctx context.Context, path string, czxid int64, farewell []any, lost func(cause error, gone bool)) (*Hold, error) {
+	h := &Hold{l: l, path: path, czxid: czxid, farewell: farewell, lost: lost, dropped: make(chan struct{})}
 	for {
 		if l.s.cfg.RevokeOnSuspend { // then nothing is held while the connection is down
 			if err := l.waitForLink(ctx); err != nil {
@@ -87,13 +90,32 @@ func (h *Hold) Remaining() time.Duration {
 }
 
 // Verify asks the ensemble whether the node is still there and its session alive,
-// with one committed request. If not, the hold is lost before Verify returns.
+// with one committed request, and a read by its side which tells whether it is not
+// another node of that name. If not, the hold is lost before Verify returns.
 func (h *Hold) Verify(ctx context.Context) error {
+	replaced := make(chan error, 1)
+	go func() { replaced <- h.replaced(ctx) }() // ends with ctx, or with the life
 	err := h.l.Prove(ctx, h.path)
+	if other := <-replaced; err == nil {
+		err = other
+	}
 	if errors.Is(err, zk.ErrNoNode) {
 		h.lose(ErrNodeGone, true)
 	}
 	return err
+}
+
+// replaced returns an error unless the node is the one that is held.
+func (h *Hold) replaced(ctx context.Context) error {
+	stat, err := h.l.Exists(ctx, h.path)
+	if err == nil && (stat == nil || !h.isOwn(stat)) {
+		err = &Error{Op: "prove", Path: h.path, Reason: zk.ErrNoNode}
+	}
+	return err
+}
+
+func (h *Hold) isOwn(stat *zk.Stat) bool {
+	return stat.EphemeralOwner == h.l.id && (h.czxid == 0 || stat.Czxid == h.czxid)
 }
 
 // Drop ends the hold without calling lost. The node is the caller's to remove.
@@ -174,7 +196,7 @@ func (h *Hold) guard() {
 	}
 	for {
 		w, err := h.l.Watch(h.l.ctx, h.path)
-		if errors.Is(err, zk.ErrNoNode) || err == nil && w.Stat.EphemeralOwner != h.l.id {
+		if errors.Is(err, zk.ErrNoNode) || err == nil && !h.isOwn(w.Stat) {
 			h.lose(ErrNodeGone, true)
 			return
 		}

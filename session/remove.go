@@ -10,7 +10,8 @@ import (
 // Remove deletes a node in the background, repeating it until the server says
 // that the node is gone or the life is over, and then calls done. The operations
 // in with are carried out in the same transaction; where the server refuses
-// those, the node is deleted alone. An error means that the server refused to
+// those, the node is deleted alone. The error is zk.ErrNoNode if it is certain that
+// somebody else had removed the node. Any other means that the server refused to
 // delete it, so that it stays until the session ends.
 func (l *Life) Remove(path string, with []any, done func(error)) {
 	full := make([]any, 0, len(with)+1)
@@ -29,7 +30,9 @@ func (l *Life) Remove(path string, with []any, done func(error)) {
 }
 
 func (l *Life) remove(path string, ops []any) error {
+	tries := 0
 	_, err := repeat(l.ctx, l, "delete", path, func(c *zk.Conn) (struct{}, error) {
+		tries++
 		if len(ops) > 1 {
 			res, err := l.commit(c, ops...)
 			if classify(err) != answered || refusedFirst(res) {
@@ -44,7 +47,7 @@ func (l *Life) remove(path string, ops []any) error {
 		}
 		return struct{}{}, err
 	})
-	if errors.Is(err, zk.ErrNoNode) || l.Err() != nil {
+	if l.Err() != nil || errors.Is(err, zk.ErrNoNode) && tries > 1 { // it may have been us
 		return nil
 	}
 	return err

@@ -102,7 +102,7 @@ func TestHoldWhileSuspendedUnderStrictPolicy(t *testing.T) {
 		time.Sleep(time.Second)
 		ctx := after(t, time.Second)
 		start := time.Now()
-		_, err := l.Hold(ctx, path, nil, func(error, bool) {})
+		_, err := l.Hold(ctx, path, 0, nil, func(error, bool) {})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

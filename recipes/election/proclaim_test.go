@@ -119,6 +119,40 @@ func TestProclaimAfterTheNodeWasDeleted(t *testing.T) {
 	})
 }
 
+// cases 49, 57: the node is gone, and another's stands there under its name.
+func TestProclaimAfterTheNodeWasReplaced(t *testing.T) {
+	for before := range 3 { // how often it was written to
+		for _, mine := range []bool{true, false} { // whether the other one is of the same session
+			locktest.Run(t, func(e *locktest.Env) {
+				s := e.Open()
+				el := on(e, s)
+				term := elected(e, el, "x")
+				for range before {
+					if err := term.Proclaim(e.T.Context(), []byte("y")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				node := locktest.Path + "/" + leader(e, el).ID
+				owner := e.Open().ID()
+				if mine {
+					owner = s.ID()
+				}
+				e.Delete(node)
+				e.CreateEphemeral(node, []byte("another's"), owner)
+				if err := term.Proclaim(e.T.Context(), []byte("late")); !errors.Is(err, recipes.ErrNodeDeleted) {
+					t.Errorf("written %d times, mine %v: %v", before, mine, err)
+				}
+				if data, _ := e.Data(node); string(data) != "another's" && before > 0 {
+					t.Errorf("written %d times, mine %v: the other one's node says %s", before, mine, data)
+				}
+				if err := term.Err(); !errors.Is(err, recipes.ErrRevoked) {
+					t.Errorf("written %d times, mine %v: the term goes on: %v", before, mine, err)
+				}
+			})
+		}
+	}
+}
+
 // Each Proclaim waits for its own context, and for the end of the term, whatever
 // the connection does.
 func TestProclaimWhileDisconnected(t *testing.T) {

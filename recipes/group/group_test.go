@@ -207,6 +207,29 @@ func TestOperatorDeletesAMember(t *testing.T) {
 	})
 }
 
+// Another's node has the name.
+func TestDataAreSetAfterTheNodeWasReplaced(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s := e.Open()
+		m := join(e, on(e, s), "x")
+		if err := m.SetData(e.T.Context(), []byte("y")); err != nil {
+			t.Fatal(err)
+		}
+		node := locktest.Path + "/" + e.Children(locktest.Path)[0]
+		e.Delete(node)
+		e.CreateEphemeral(node, nil, s.ID())
+		if err := m.SetData(e.T.Context(), []byte("late")); !errors.Is(err, recipes.ErrNodeDeleted) {
+			t.Error(err)
+		}
+		if data, _ := e.Data(node); data != nil {
+			t.Errorf("the other one's node says %s", data)
+		}
+		if err := m.Err(); !errors.Is(err, recipes.ErrRevoked) {
+			t.Errorf("the membership goes on: %v", err)
+		}
+	})
+}
+
 func TestReaderLosesItsSession(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {
 		s := e.Open()

@@ -73,6 +73,37 @@ func TestSequenceWasUsedUpInTheMeantime(t *testing.T) {
 	})
 }
 
+// case 54: a holder with a lock delay dies, and was the last that got a number.
+func TestHolderWithLockDelayDiesAndTheSequenceIsUsedUp(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s := e.Open()
+		m := e.New()
+		e.Release(e.Lock(m))
+		e.SetSequence(locktest.Path, nearlyUsedUp-1)
+		g := e.Lock(e.Mutex(s, recipes.LockDelay(10*time.Second)))
+		e.Expire(s.ID())
+		<-g.Done()
+		start := time.Now()
+		for {
+			g, err := m.Lock(e.T.Context())
+			if err == nil {
+				e.Release(g)
+				break
+			}
+			if !errors.Is(err, recipes.ErrExhausted) {
+				t.Error(err)
+			}
+			if time.Since(start) > time.Hour {
+				e.T.Fatalf("still %v after an hour: %q", err, e.Children(locktest.Path))
+			}
+			time.Sleep(time.Second)
+		}
+		if d := time.Since(start); d < 10*time.Second {
+			t.Errorf("granted %v after the death", d)
+		}
+	})
+}
+
 // case 54: others have gone on beyond the end, with numbers that are negative or
 // come again.
 func TestForeignNumbersBeyondTheEnd(t *testing.T) {
@@ -198,6 +229,72 @@ func TestCounterGoesBack(t *testing.T) {
 			}
 			e.Release(e.Lock(m))
 			e.Empty()
+		})
+	}
+}
+
+// case 60: nothing in the record tells of the numbers between, since those gave up.
+func TestCounterGoesBackBehindThoseWhoGaveUp(t *testing.T) {
+	for back := range int64(13) {
+		locktest.Run(t, func(e *locktest.Env) {
+			var w locktest.Witness
+			m := e.New()
+			g := e.Lock(m) // 0
+			w.Saw(e.T, g)
+			for range 8 { // 1 to 8
+				a := e.Start(m.Lock)
+				e.Queued(2)
+				a.Cancel()
+				a.Result()
+				e.Queued(1)
+			}
+			next := e.Start(m.Lock) // 9
+			e.Queued(2)
+			e.Release(g)
+			g = next.Grant(time.Second)
+			w.Saw(e.T, g)
+			e.SetSequence(locktest.Path, back)
+			for range 15 {
+				a := e.Start(e.New().Lock)
+				time.Sleep(time.Second)
+				if a.Pending() {
+					a.Cancel()
+				}
+				if g, err := a.Result(); err == nil {
+					e.T.Fatalf("back to %d: granted %v while another holds", back, g.Token())
+				}
+			}
+			e.Release(g)
+			e.Empty()
+		})
+	}
+}
+
+// case 60: a name comes again, in one process, after its node was removed.
+func TestNameComesAgainWhenTheCounterGoesBack(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second, time.Minute} {
+		locktest.Run(t, func(e *locktest.Env) {
+			m := e.New()
+			e.Release(e.Lock(m)) // released=0
+			g := e.Lock(m)
+			time.Sleep(after)
+			name := nodeOf(e, g)
+			e.Delete(name)
+			e.SetSequence(locktest.Path, 1)
+			again := e.Lock(m)
+			if nodeOf(e, again) != name {
+				e.T.Fatalf("%s, want %s once more", nodeOf(e, again), name)
+			}
+			time.Sleep(time.Second)
+			if err := g.Err(); !errors.Is(err, recipes.ErrNodeDeleted) {
+				t.Errorf("held for %v: two grants, the first one's Err is %v", after, err)
+			}
+			g.Release(e.T.Context())
+			time.Sleep(time.Minute)
+			if err := again.Err(); err != nil {
+				t.Errorf("held for %v: the first one's end was the second one's: %v", after, err)
+			}
+			e.Release(again)
 		})
 	}
 }

@@ -80,6 +80,40 @@ func TestReleasedAndThenTheSessionIsLost(t *testing.T) {
 	})
 }
 
+// Somebody has removed the node, and nobody noticed. That is no release; but where an
+// answer was lost it may have been one.
+func TestReleaseOfWhatIsGone(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Minute} { // before the node is watched, and after that
+		locktest.Run(t, func(e *locktest.Env) {
+			m := e.New(recipes.OnRevoke(func(r recipes.Revocation) { t.Errorf("revoked after its release: %v", r.Cause) }))
+			g := e.Lock(m)
+			time.Sleep(after)
+			node := nodeOf(e, g)
+			e.OnRequest(func(r zktest.Request) { // before anything is heard of it
+				if r.Op == zktest.OpDelete || r.Op == zktest.OpMulti {
+					e.OnRequest(nil)
+					e.Delete(node)
+				}
+			})
+			for range 2 {
+				if err := g.Release(e.T.Context()); !errors.Is(err, recipes.ErrRevoked) || !errors.Is(err, recipes.ErrNodeDeleted) {
+					t.Errorf("held for %v: %v", after, err)
+				}
+			}
+			err := recipes.Do(e.T.Context(), m.Lock, func(ctx context.Context, g *recipes.Grant) error {
+				return e.Delete(nodeOf(e, g))
+			})
+			if !errors.Is(err, recipes.ErrRevoked) {
+				t.Errorf("Do: %v", err)
+			}
+			g = e.Lock(m)
+			e.LoseReply(zktest.OpMulti, 1)
+			e.LoseReply(zktest.OpDelete, 1)
+			e.Release(g)
+		})
+	}
+}
+
 // case 49: a release that comes late never touches a newer lock, even where
 // numbers have begun anew.
 func TestOldGrantIsReleasedLate(t *testing.T) {
@@ -130,7 +164,7 @@ func TestReleaseIsOvertakenByANewDirectory(t *testing.T) {
 		next := e.Start(e.New().Lock)
 		e.Queued(2)
 		release()
-		if err := locktest.Await(e, done); err != nil {
+		if err := locktest.Await(e, done); !errors.Is(err, recipes.ErrNodeDeleted) {
 			t.Error(err)
 		}
 		if err := newer.Verify(e.T.Context()); err != nil || !next.Pending() {

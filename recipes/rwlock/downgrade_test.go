@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/guard"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/locktest"
 	"github.com/lockkeeper/lockkeeper/recipes/rwlock"
 	"github.com/lockkeeper/lockkeeper/session"
@@ -218,5 +221,31 @@ func TestDowngradeWithoutMarks(t *testing.T) {
 		e.Release(g)
 		e.Release(w3.Grant(time.Second))
 		e.Empty()
+	})
+}
+
+// A guarded write touches the contender's node; what that says stays as it is.
+func TestGuardedWriteOfAReaderUnderAWriter(t *testing.T) {
+	run(t, func(e *env) {
+		l := e.own(recipes.Owner("both"))
+		w := e.write(l)
+		r, err := l.RLock(w.Context(e.T.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := e.Data(node(r))
+		e.Create("/value", nil)
+		if _, err := guard.Multi(e.T.Context(), r, &zk.SetDataRequest{Path: "/value", Data: []byte("new"), Version: -1}); err != nil {
+			t.Fatal(err)
+		}
+		if after, _ := e.Data(node(r)); string(after) != string(before) {
+			t.Errorf("the reader's node said %s, and says %s", before, after)
+		}
+		e.Release(w)
+		cs, err := l.Contenders(e.T.Context())
+		if err != nil || len(cs) != 1 || cs[0].Owner != "both" || cs[0].Token != r.Token() {
+			t.Errorf("%+v, %v: want the reader, with the token %v", cs, err, r.Token())
+		}
+		e.Release(r)
 	})
 }

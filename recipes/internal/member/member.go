@@ -175,11 +175,11 @@ func (d *Dir) settle(ctx context.Context, life *session.Life, made *session.Crea
 	}
 	m := &Member{
 		Seq: n.Seq, Own: made.Stat, Parent: made.Parent, ParentStat: made.ParentStat,
-		Data: queue.NewWriter(life, made.Path, made.Stat.Version),
-		dir:  d, life: life, path: made.Path, lost: make(chan struct{}),
+		dir: d, life: life, path: made.Path, lost: make(chan struct{}),
 	}
+	m.Data = queue.NewWriter(life, made.Path, made.Stat.Version, m.isOwn)
 	var err error
-	m.held, err = life.Hold(ctx, made.Path, nil, m.lose)
+	m.held, err = life.Hold(ctx, made.Path, made.Stat.Czxid, nil, m.lose)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = ErrLost
 	}
@@ -189,6 +189,8 @@ func (d *Dir) settle(ctx context.Context, life *session.Life, made *session.Crea
 	}
 	return m, err
 }
+
+func (m *Member) isOwn(stat *zk.Stat) bool { return stat.Czxid == m.Own.Czxid }
 
 // Grant makes the grant of a member. It is called once.
 func (m *Member) Grant() *recipes.Grant {
@@ -261,11 +263,10 @@ func (m *Member) Verify(ctx context.Context) error {
 func (m *Member) GiveUp(_ error, done func(error)) {
 	m.held.Drop()
 	m.life.Remove(m.path, nil, func(err error) {
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			m.dir.Settings.Logger.Warn("a member's node can't be removed before its session ends", "node", m.path, "error", err)
-			err = queue.Translate(err)
 		}
-		done(err)
+		done(queue.Removed(err))
 	})
 }
 

@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -77,12 +79,7 @@ func (p *Place) sitOutDelay(ctx context.Context, try bool) error {
 // learned: it shows in the stat of the result.
 func (p *Place) noteDeath(ctx context.Context) (time.Duration, error) {
 	stat, err := p.writeRecord(ctx, func(r record) (record, bool) {
-		if r.Died && r.Since == 0 {
-			r.Since = p.written.Mtime
-		}
-		due := r.died(p.node.Seq)
-		r.Died = true
-		return r, due
+		return r.noted(p.written.Mtime), r.died(p.node.Seq)
 	})
 	if errors.Is(err, errNotOurs) {
 		return 0, nil // overwritten: nobody knows of a delay any more
@@ -90,12 +87,55 @@ func (p *Place) noteDeath(ctx context.Context) (time.Duration, error) {
 	if err != nil || stat == nil {
 		return 0, err
 	}
-	since := p.record.Since
-	if since == 0 {
-		since = stat.Mtime
+	return p.record.left(stat.Mtime), nil
+}
+
+// noted returns what a record that was written at mtime becomes when the holder's death
+// is noted in it.
+func (r record) noted(mtime int64) record {
+	if r.Died && r.Since == 0 {
+		r.Since = mtime
 	}
-	passed := min(max(0, time.Duration(stat.Mtime-since)*time.Millisecond), p.record.Delay)
-	return p.record.Delay - passed, nil
+	r.Died = true
+	return r
+}
+
+// left returns what is left of the delay, now that the death is noted in a record that
+// was written at mtime, the present by the server's clock.
+func (r record) left(mtime int64) time.Duration {
+	since := cmp.Or(r.Since, mtime)
+	return r.Delay - min(max(0, time.Duration(mtime-since)*time.Millisecond), r.Delay)
+}
+
+// renewDelayed returns the operations that remove a directory in which the keeper is
+// the only child, so that it can be made anew. A lock delay is sat out first, as by one
+// in line, and until then the queue has not drained.
+func (q *Queue) renewDelayed(ctx context.Context, life *session.Life, r record, stat *zk.Stat) ([]any, error) {
+	kept, err := life.Exists(ctx, q.path+"/"+keeper)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil {
+		return nil, recipes.ErrExhausted // somebody is in line
+	}
+	version := stat.Version
+	if r = r.in(stat.Czxid); r.died(math.MaxInt64) {
+		r = r.noted(stat.Mtime)
+		res, err := life.Multi(ctx, &zk.SetDataRequest{Path: q.path, Data: r.encode(), Version: version})
+		switch {
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), unknownOutcome(err) && life.Err() == nil && ctx.Err() == nil:
+			return nil, recipes.ErrExhausted
+		case err != nil:
+			return nil, err
+		case r.left(res[0].Stat.Mtime) > 0:
+			return nil, recipes.ErrExhausted
+		}
+		version = res[0].Stat.Version
+	}
+	return []any{
+		&zk.DeleteRequest{Path: q.path + "/" + keeper, Version: -1},
+		&zk.DeleteRequest{Path: q.path, Version: version},
+	}, nil
 }
 
 // delayIsOver takes a delay that has passed out of the record, for one that won't

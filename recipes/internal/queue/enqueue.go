@@ -155,8 +155,12 @@ func (q *Queue) renew(ctx context.Context, life *session.Life) error {
 	}
 	r, ours := parseRecord(data)
 	ops := []any{&zk.DeleteRequest{Path: q.path, Version: stat.Version}}
-	if q.sized() && stat.NumChildren == 1 {
-		if ops, err = q.renewResized(ctx, life, r, stat); err != nil {
+	if ours && stat.NumChildren == 1 {
+		kept := q.renewDelayed
+		if q.sized() {
+			kept = q.renewResized
+		}
+		if ops, err = kept(ctx, life, r, stat); err != nil {
 			return err
 		}
 		stat.NumChildren = 0
@@ -301,7 +305,7 @@ func (p *Place) remove(with []any, done func()) {
 		if done != nil {
 			defer done()
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			p.q.settings.Logger.Warn("a contender's node can't be removed before its session ends", "node", p.path(), "error", err)
 		}
 	})

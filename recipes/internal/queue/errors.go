@@ -26,6 +26,15 @@ func Fail(op, path string, err error) error {
 	return e
 }
 
+// Removed says what the outcome of a removal means for the release that asked for it. If
+// somebody else had removed the node, the grant was lost, though nobody had noticed.
+func Removed(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: %w", recipes.ErrRevoked, recipes.ErrNodeDeleted)
+	}
+	return Translate(err)
+}
+
 // Translate maps what the session says to the contract's errors.
 func Translate(err error) error {
 	wrap := func(as error) error { return fmt.Errorf("%w: %w", as, err) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -35,6 +37,9 @@ func (p *Place) giveWay(ctx context.Context, try bool) error {
 	p.life.Remove(p.path(), p.releaseOps(p.record.Heir, 0), func(err error) { gone <- err })
 	select { // never in line twice
 	case err := <-gone:
+		if errors.Is(err, zk.ErrNoNode) { // removed by somebody, just before
+			err = errPlaceLost
+		}
 		return cmpErr(err, errYielded)
 	case <-ctx.Done():
 		return context.Cause(ctx)

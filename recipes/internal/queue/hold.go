@@ -49,6 +49,15 @@ func (p *Place) version() int32 {
 	return p.own.Version
 }
 
+// made is the czxid of the node; 0 where it was not read, and its name is used by
+// nobody else.
+func (p *Place) made() int64 {
+	if p.own == nil {
+		return 0
+	}
+	return p.own.Czxid
+}
+
 func (p *Place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, error) {
 	h, err := p.prepare(ctx)
 	if err != nil {
@@ -70,9 +79,9 @@ func (p *Place) prepare(ctx context.Context) (*hold, error) {
 		}
 	}
 	p.announcing = p.q.recipe.Announces || p.delays() // for what Close does meanwhile
-	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.version())}
+	h := &hold{p: p, heir: nobody, data: NewWriter(p.life, p.path(), p.version(), p.isOwn)}
 	var err error
-	h.held, err = p.life.Hold(ctx, p.path(), p.releaseOps(nobody, 0), h.lose)
+	h.held, err = p.life.Hold(ctx, p.path(), p.made(), p.releaseOps(nobody, 0), h.lose)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, errPlaceLost
 	}
@@ -191,11 +200,10 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 		ops = nil
 	}
 	h.p.life.Remove(h.p.path(), ops, func(err error) {
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
-			err = Translate(err)
 		}
-		done(err)
+		done(Removed(err))
 	})
 }
 
@@ -209,11 +217,11 @@ func (h *hold) Node() string { return h.p.path() }
 // Version returns the version of the node's data, for a check that no other node can
 // pass: the first time, that takes a request.
 func (h *hold) Version(ctx context.Context) (int32, error) {
-	return h.data.Mark(ctx, h.p.isOwn, h.p.ticket.encode())
+	return h.data.Mark(ctx, h.p.ticket.encode())
 }
 
 // Reread has Version look again, after a check has failed that should not have.
-func (h *hold) Reread(ctx context.Context) error { return h.data.Reread(ctx, h.p.isOwn) }
+func (h *hold) Reread(ctx context.Context) error { return h.data.Reread(ctx) }
 
 // Slots returns the slots that are held, for recipes.Grant.
 func (h *hold) Slots() []int { return h.p.slots }

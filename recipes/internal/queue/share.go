@@ -66,6 +66,8 @@ func (q *Queue) share(ctx context.Context, h *hold, token recipes.Token, k Keywo
 		name := nameAt(prefix(h.p.czxid, "under-"+rand.Text()+"-"+k.Text), h.p.node.Seq)
 		p := &Place{q: q, life: h.p.life, czxid: h.p.czxid, bid: Bid{Keyword: k},
 			node: Node{Name: name, Kind: k.Kind, Seq: h.p.node.Seq, Alone: k.Alone}}
+		p.ticket = q.ticket(p.bid)
+		p.ticket.Token = token
 		g, err := p.shareWith(ctx, h.p.path(), token)
 		switch {
 		case err == nil:
@@ -89,9 +91,7 @@ func (p *Place) shareWith(ctx context.Context, holder string, token recipes.Toke
 	given := make(chan struct{})
 	defer close(given)
 	go func() { // ends when it is known what became of the node, or with the session
-		t := p.q.ticket(p.bid)
-		t.Token = token
-		err := p.makeUnder(context.WithoutCancel(ctx), holder, t.encode())
+		err := p.makeUnder(context.WithoutCancel(ctx), holder, p.ticket.encode())
 		select {
 		case made <- err:
 		case <-given:

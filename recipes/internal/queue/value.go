@@ -43,12 +43,13 @@ func Publish(ctx context.Context, g *recipes.Grant, op string, value []byte) err
 type Writer struct {
 	life    *session.Life
 	path    string
-	version chan int32 // the version that the node has, as far as is known; taken while writing
+	own     func(*zk.Stat) bool // whether a stat is of the node, and not of another that has its name now
+	version chan int32          // the version that the node has, as far as is known; taken while writing
 }
 
 // NewWriter returns the writer of a node that has the given version.
-func NewWriter(life *session.Life, path string, version int32) *Writer {
-	w := &Writer{life: life, path: path, version: make(chan int32, 1)}
+func NewWriter(life *session.Life, path string, version int32, own func(*zk.Stat) bool) *Writer {
+	w := &Writer{life: life, path: path, own: own, version: make(chan int32, 1)}
 	w.version <- version
 	return w
 }
@@ -79,9 +80,8 @@ func (w *Writer) WriteFor(ctx context.Context, g *recipes.Grant, op string, data
 
 // Mark returns the version of the node's data, which it makes another than that of a
 // node that was just created: so a node that another has made under the same name is
-// not taken for it. own says whether a stat is of the node; data is what is in it as
-// long as it has not been written to.
-func (w *Writer) Mark(ctx context.Context, own func(*zk.Stat) bool, data []byte) (int32, error) {
+// not taken for it. data is what is in it as long as it has not been written to.
+func (w *Writer) Mark(ctx context.Context, data []byte) (int32, error) {
 	var version int32
 	select {
 	case version = <-w.version:
@@ -92,7 +92,7 @@ func (w *Writer) Mark(ctx context.Context, own func(*zk.Stat) bool, data []byte)
 	for version == 0 {
 		res, err := w.life.Multi(ctx, &zk.SetDataRequest{Path: w.path, Data: data, Version: 0})
 		switch {
-		case err == nil && !own(res[0].Stat): // what is in another's node matters to people only
+		case err == nil && !w.own(res[0].Stat): // what is in another's node matters to people only
 			return 0, zk.ErrNoNode
 		case err == nil:
 			version = res[0].Stat.Version
@@ -101,7 +101,7 @@ func (w *Writer) Mark(ctx context.Context, own func(*zk.Stat) bool, data []byte)
 			if err != nil {
 				return 0, err
 			}
-			if stat == nil || !own(stat) {
+			if stat == nil || !w.own(stat) {
 				return 0, zk.ErrNoNode
 			}
 			version = stat.Version
@@ -114,7 +114,7 @@ func (w *Writer) Mark(ctx context.Context, own func(*zk.Stat) bool, data []byte)
 }
 
 // Reread finds out the version anew, after somebody else has written to the node.
-func (w *Writer) Reread(ctx context.Context, own func(*zk.Stat) bool) error {
+func (w *Writer) Reread(ctx context.Context) error {
 	var version int32
 	select {
 	case version = <-w.version:
@@ -126,7 +126,7 @@ func (w *Writer) Reread(ctx context.Context, own func(*zk.Stat) bool) error {
 	if err != nil {
 		return err
 	}
-	if stat == nil || !own(stat) {
+	if stat == nil || !w.own(stat) {
 		return zk.ErrNoNode
 	}
 	version = stat.Version
@@ -135,7 +135,8 @@ func (w *Writer) Reread(ctx context.Context, own func(*zk.Stat) bool) error {
 
 // write repeats itself until the outcome is known, or ctx ends or the life does.
 // Each attempt names the version that it replaces, so one that was given up can't
-// come in late and undo a newer one.
+// come in late and undo a newer one. Nor does it get into another's node, unless
+// neither that nor ours has ever been written to.
 func (w *Writer) write(ctx context.Context, data []byte) error {
 	var version int32
 	select {
@@ -148,6 +149,8 @@ func (w *Writer) write(ctx context.Context, data []byte) error {
 	for {
 		res, err := w.life.Multi(ctx, &zk.SetDataRequest{Path: w.path, Data: data, Version: version})
 		switch {
+		case err == nil && !w.own(res[0].Stat):
+			return zk.ErrNoNode
 		case err == nil:
 			version = res[0].Stat.Version
 			return nil
@@ -155,6 +158,9 @@ func (w *Writer) write(ctx context.Context, data []byte) error {
 			there, stat, err := w.life.Get(ctx, w.path)
 			if err != nil {
 				return err
+			}
+			if !w.own(stat) {
+				return zk.ErrNoNode
 			}
 			version = stat.Version
 			if unsure && bytes.Equal(there, data) { // it was us: the answer was lost

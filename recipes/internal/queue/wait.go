@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -155,11 +157,24 @@ func (p *Place) list(ctx context.Context, v *view) (same bool, err error) {
 	if !v.list(nodes) && !fault.Is(fault.GrantWithoutNode) {
 		return false, errPlaceLost
 	}
+	if p.numbersWentBack(nodes, nextSeq(stat)) {
+		return false, errWentBack
+	}
 	if stat.Czxid != p.czxid || stat.Version != p.written.Version {
 		return false, nil
 	}
 	p.written = stat
 	return true, nil
+}
+
+// numbersWentBack reports whether the counter stands at next although one of ours has a
+// number beyond that: then it has gone back, and that one was here before us, for all that
+// our number is smaller.
+func (p *Place) numbersWentBack(nodes []Node, next int64) bool {
+	stamp := prefix(p.czxid, "") // another library's, or somebody's, may have any number
+	return p.node.Seq < next && slices.ContainsFunc(nodes, func(n Node) bool {
+		return n.Seq >= next && strings.HasPrefix(n.Name, stamp)
+	})
 }
 
 // waitFor waits until something happens to the node ahead, which may be nothing
