@@ -55,8 +55,8 @@ func New(s *session.Session, path string, recipe Recipe, settings recipes.Settin
 	if s == nil {
 		return nil, fmt.Errorf("lockkeeper: %s: %w: the session is nil", recipe.Name, recipes.ErrInvalid)
 	}
-	if err := session.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("lockkeeper: %s: %w: %w", recipe.Name, recipes.ErrInvalid, err)
+	if err := CheckPath(path); err != nil {
+		return nil, fmt.Errorf("lockkeeper: %s: %w", recipe.Name, err)
 	}
 	return &Queue{sess: s, path: path, recipe: recipe, settings: settings}, nil
 }
