@@ -87,7 +87,7 @@ func checkServer(ctx context.Context, node asker, cfg config, log *slog.Logger) 
 		}
 		if a.err != nil {
 			if fateOf(a.err) != refused || strings.Contains(a.err.Error(), "closed") {
-				return "", fmt.Errorf("lockkeeper: New: the server does not say what it is: %w", a.err)
+				return "", fmt.Errorf("lockkeeper: New: no answer from a server to what it is (INFO): %w", a.err)
 			}
 			log.Warn("the server does not say whether it evicts keys: it must not", "error", a.err)
 			continue

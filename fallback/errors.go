@@ -17,4 +17,4 @@ var errHolderGone = errors.New("the holder is gone")
 // ErrNoQuorum: too few servers of a [Redlock] answered in time.
 var ErrNoQuorum = errors.New("no majority of the servers answered")
 
-var errNoClient = fmt.Errorf("%w: want a client", recipes.ErrInvalid)
+var errNoClient = fmt.Errorf("%w: the client is nil: want one that New returned", recipes.ErrInvalid)

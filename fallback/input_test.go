@@ -46,6 +46,14 @@ func TestBadArguments(t *testing.T) {
 		if m, err := NewMutex(nil, "x"); m != nil || !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("no client: %v, %v", m, err)
 		}
+		// An option of something else is called by its name.
+		for says, opt := range map[string]recipes.Option{
+			"Prefix is for New only": Prefix("x"), "NodeTimeout is for a Redlock": NodeTimeout(time.Second), "CountRestarted is for a Redlock": CountRestarted(),
+		} {
+			if _, err := NewMutex(c, "x", opt); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("want %q: %v", says, err)
+			}
+		}
 		for _, opts := range [][]recipes.Option{
 			{nil}, {recipes.Extension(3)}, {recipes.MaxHold(0)},
 			{TTL(0)}, {TTL(-time.Second)}, {TTL(MinTTL - 1)}, {TTL(MaxTTL + 1)}, {TTL(time.Duration(time.Now().UnixNano()))},
@@ -190,6 +198,9 @@ func TestKeyHoldsSomethingElse(t *testing.T) {
 						t.Fatal("granted")
 					}
 					wants(t, err, recipes.ErrConflict)
+					if name == "AnotherText" && !strings.Contains(err.Error(), `"lockkeeper:{x}:lock" holds something else`) {
+						t.Errorf("%v: does not name the key", err)
+					}
 				}
 				if after := r.Dump(); after != before {
 					t.Errorf("before:\n%safter:\n%s", before, after)

@@ -171,7 +171,7 @@ func (p *place) conflict(size int64) error {
 	if p.l.kind.sized && size > 0 {
 		return fmt.Errorf("%w: its size is %d", recipes.ErrConflict, size)
 	}
-	return recipes.ErrConflict
+	return p.l.conflict()
 }
 
 // enough returns the trust in what a message said. The server granted the lock after

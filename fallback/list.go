@@ -3,6 +3,7 @@ package fallback
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,11 @@ func (m *Mutex) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	return list, nil
 }
 
+// conflict names the key that is used for something else, with its prefix.
+func (l *lock) conflict() error {
+	return fmt.Errorf("%w: the key %q holds something else", recipes.ErrConflict, l.keys[0])
+}
+
 func (l *lock) contenders(ctx context.Context) ([]recipes.Contender, error) {
 	if err := l.c.enter(); err != nil {
 		return nil, err
@@ -34,7 +40,7 @@ func (l *lock) contenders(ctx context.Context) ([]recipes.Contender, error) {
 	}
 	n := int(number(reply, 0))
 	if n < 0 || len(reply) < 1+5*n {
-		return nil, recipes.ErrConflict
+		return nil, l.conflict()
 	}
 	var list []recipes.Contender
 	own := l.c.renewer.of(l)

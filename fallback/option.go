@@ -161,6 +161,9 @@ func option(name string, s scope, apply func(*config) error) recipes.Option {
 func settle(opts []recipes.Option, cfg *config, allowed ...scope) (recipes.Settings, error) {
 	return recipes.NewSettings(opts, func(v any) error {
 		s, ok := v.(setting)
+		if q, quorum := v.(quorumSetting); quorum {
+			return fmt.Errorf("%w: option %s is for a Redlock only", recipes.ErrInvalid, q.name)
+		}
 		if !ok {
 			return fmt.Errorf("%w: option %T is not for a Redis lock", recipes.ErrInvalid, v)
 		}
@@ -168,7 +171,7 @@ func settle(opts []recipes.Option, cfg *config, allowed ...scope) (recipes.Setti
 			return s.apply(cfg)
 		}
 		if s.scope == clientOnly {
-			return fmt.Errorf("%w: option %s is for the client", recipes.ErrInvalid, s.name)
+			return fmt.Errorf("%w: option %s is for New only: all locks of a client share it", recipes.ErrInvalid, s.name)
 		}
 		return fmt.Errorf("%w: option %s is not for this lock", recipes.ErrInvalid, s.name)
 	})

@@ -206,7 +206,7 @@ func (b *ballot) enter(v vote) bool {
 		case isWaiting:
 			b.busy = true
 		case isSomething:
-			b.fatal = recipes.ErrConflict
+			b.fatal = b.r.nodes[v.n].l.conflict()
 		case tooYoung:
 			b.last = errYoung
 		}

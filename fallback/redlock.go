@@ -63,6 +63,7 @@ type quorumConfig struct {
 	restarted   bool // servers count that started a short time ago
 }
 
+// Limits and default of [NodeTimeout].
 const (
 	DefaultNodeTimeout = 50 * time.Millisecond
 	MinNodeTimeout     = time.Millisecond
@@ -241,14 +242,18 @@ func (r *Redlock) Lock(ctx context.Context) (*recipes.Grant, error) {
 	return r.acquire(ctx, "lock", false)
 }
 
-// TryLock asks the servers once: it returns the grant, or recipes.ErrBusy if another
-// holds the lock, or tries to have it at the same moment, or [ErrNoQuorum] if too few
-// servers answer.
+// TryLock asks the servers once: it returns the grant, or recipes.ErrBusy if a server
+// that answers says that another holds the lock, or tries to have it at the same moment,
+// or else [ErrNoQuorum] if too few servers answer. It blocks only for as long as the
+// servers take to answer, which [NodeTimeout] and ctx bound. Other errors are those of
+// Lock.
 func (r *Redlock) TryLock(ctx context.Context) (*recipes.Grant, error) {
 	return r.acquire(ctx, "trylock", true)
 }
 
-// Contenders returns the holder, if there is one. Waiters are not known to anybody.
+// Contenders asks all servers, once, and returns the holder, if there is one, or
+// [ErrNoQuorum] if too few servers answer. Waiters are not known to anybody. It is true
+// of one moment only.
 func (r *Redlock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	holder, err := r.holder(ctx)
 	if err != nil {

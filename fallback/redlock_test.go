@@ -285,7 +285,7 @@ func TestKeyOfARedlockIsSomethingElse(t *testing.T) {
 		for _, m := range s.mini {
 			m.Set("lockkeeper:{orders}:redlock", "data")
 		}
-		if _, err := s.party().Lock(s.t.Context()); !errors.Is(err, recipes.ErrConflict) {
+		if _, err := s.party().Lock(s.t.Context()); !errors.Is(err, recipes.ErrConflict) || !strings.Contains(err.Error(), "lockkeeper:{orders}:redlock") {
 			t.Errorf("Lock: %v", err)
 		}
 		synctest.Wait()

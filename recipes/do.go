@@ -53,7 +53,9 @@ type Lockable interface {
 // All takes several locks or none, and returns them as one grant. It takes them
 // one after the other in the order of their keys, whatever order they are given
 // in, so two callers of All never wait for each other in a circle; mixing All
-// with locks taken one by one in another order can. ctx is one deadline for all
+// with locks taken one by one in another order can. Keys sort by path; where locks
+// of two services have the same path, also by what the program knows the services
+// by, so there all programs should name them alike. ctx is one deadline for all
 // of the waiting. If one can't be had, those already taken are released and the
 // error is that one's. A lock given twice is refused with ErrDeadlock.
 //

@@ -13,13 +13,14 @@ import (
 )
 
 // An Option adjusts a lock. Options that a lock does not know, or values that
-// can't be right, fail its constructor: none is ignored.
+// can't be right, fail its constructor: none is ignored. Where one is given twice,
+// the last counts, unless it says otherwise.
 type Option interface {
 	apply(*Settings) error
 }
 
 // Owner names the contender to people and tools: [Contender.Owner]. It has no
-// part in who gets the lock. At most 256 bytes of printable UTF-8; the default is
+// part in who gets the lock. 1 to 256 bytes of printable UTF-8; the default is
 // "host/pid".
 func Owner(name string) Option {
 	return optionFunc(func(s *Settings) error {
@@ -50,6 +51,7 @@ func OnRevoke(fn func(Revocation)) Option {
 
 // MaxHold revokes a grant that was held for d, with ErrHeldTooLong. It bounds
 // how long a stuck holder keeps others out; it can't stop what the holder does.
+// More than 0; the default is no limit.
 func MaxHold(d time.Duration) Option {
 	return optionFunc(func(s *Settings) error {
 		if d <= 0 {

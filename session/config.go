@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -25,14 +26,14 @@ const (
 
 // Config says how to reach an ensemble. Only Servers is required.
 type Config struct {
-	// Servers are the members to connect to, each as host:port. Names are
-	// resolved again at each pass through the list.
+	// Servers are the members to connect to, at least one, each as host:port: see
+	// ValidateServer. Names are resolved again at each pass through the list.
 	Servers []string
-	// Chroot is a path below which every other path is taken. It is made if
-	// missing. Default: none.
+	// Chroot is a path below which every other path is taken, and to which
+	// ValidatePath applies. It is made if missing. Default, and "/": none.
 	Chroot string
-	// Timeout is the session timeout to ask for; default 10s. The ensemble may
-	// grant another: see Session.Timeout.
+	// Timeout is the session timeout to ask for, from MinTimeout to MaxTimeout;
+	// default 10s. The ensemble may grant another: see Session.Timeout.
 	Timeout time.Duration
 	// Auth is presented on every connection before any other request.
 	Auth []Auth
@@ -74,16 +75,16 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Servers = slices.Clone(c.Servers)
 	for _, addr := range c.Servers {
-		if err := checkAddr(addr); err != nil {
-			return bad("Config.Servers: %q: %v: want host:port", addr, err)
+		if why := flawOfServer(addr); why != "" {
+			return bad("Config.Servers: %q %s: want host:port", addr, why)
 		}
 	}
 	if c.Chroot == "/" {
 		c.Chroot = ""
 	}
 	if c.Chroot != "" {
-		if err := ValidatePath(c.Chroot); err != nil {
-			return bad("Config.Chroot: %v", err)
+		if why := flaw(c.Chroot); why != "" {
+			return bad("Config.Chroot: path %q %s", c.Chroot, why)
 		}
 	}
 	if c.Timeout == 0 {
@@ -119,18 +120,39 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func checkAddr(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return errors.New("not an address with a port")
-	}
-	if host == "" {
-		return errors.New("no host")
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > math.MaxUint16 {
-		return errors.New("not a port from 1 to 65535")
+// ValidateServer reports whether addr can be one of [Config.Servers]: one host and a
+// port from 1 to 65535, as host:port. It resolves nothing. The error says what is wrong
+// and matches ErrInvalid.
+func ValidateServer(addr string) error {
+	if why := flawOfServer(addr); why != "" {
+		return fmt.Errorf("%w: server %q %s: want host:port", ErrInvalid, addr, why)
 	}
 	return nil
+}
+
+// flawOfServer says what is wrong with an address; "" if nothing is. A host is whatever
+// the dialer can make something of, but not what other clients take as their connect
+// string.
+func flawOfServer(addr string) string {
+	switch {
+	case strings.Contains(addr, "/"):
+		return "has a /, and a path goes to Config.Chroot"
+	case strings.Contains(addr, ","):
+		return "has a comma, and each address is an element of its own"
+	case !utf8.ValidString(addr) || strings.ContainsFunc(addr, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return "has a space or a control character, or is not UTF-8"
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "is not an address with a port"
+	}
+	if host == "" {
+		return "has no host"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > math.MaxUint16 {
+		return "has no port from 1 to 65535"
+	}
+	return ""
 }
 
 // realm names the ensemble and chroot: two sessions with the same realm see the

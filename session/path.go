@@ -12,38 +12,43 @@ import (
 // slash, no control or private-use characters, valid UTF-8. The error says what
 // is wrong and matches ErrInvalid.
 func ValidatePath(path string) error {
-	bad := func(why string) error {
+	if why := flaw(path); why != "" {
 		return fmt.Errorf("%w: path %q %s", ErrInvalid, path, why)
 	}
+	return nil
+}
+
+// flaw says what is wrong with a path; "" if nothing is.
+func flaw(path string) string {
 	switch {
 	case path == "":
-		return bad("is empty: want an absolute path such as /locks/orders")
+		return "is empty: want an absolute path such as /locks/orders"
 	case path[0] != '/':
-		return bad("does not start with /")
+		return "does not start with /"
 	case path == "/":
-		return bad("is the root: want a node below it")
+		return "is the root: want a node below it"
 	case strings.HasSuffix(path, "/"):
-		return bad("ends with /")
+		return "ends with /"
 	case !utf8.ValidString(path):
-		return bad("is not valid UTF-8")
+		return "is not valid UTF-8"
 	}
 	for _, e := range strings.Split(path[1:], "/") {
 		switch e {
 		case "":
-			return bad("has an empty element")
+			return "has an empty element"
 		case ".", "..":
-			return bad("has a relative element")
+			return "has a relative element"
 		}
 	}
 	if strings.HasPrefix(path, "/zookeeper/") || path == "/zookeeper" {
-		return bad("lies below /zookeeper, which belongs to the server")
+		return "lies below /zookeeper, which belongs to the server"
 	}
 	for _, r := range path {
 		if forbidden(r) {
-			return bad(fmt.Sprintf("has the character %U, which ZooKeeper does not allow", r))
+			return fmt.Sprintf("has the character %U, which ZooKeeper does not allow", r)
 		}
 	}
-	return nil
+	return ""
 }
 
 func forbidden(r rune) bool {

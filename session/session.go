@@ -172,7 +172,8 @@ func (s *Session) latest() *Life {
 }
 
 // Realm names the ensemble and the chroot. Sessions with the same realm see the
-// same nodes under the same paths.
+// same nodes under the same paths. It is made of Config.Servers as they are
+// written: another list of the same servers is another realm.
 func (s *Session) Realm() string { return s.cfg.realm() }
 
 // Close revokes what is held (with ErrClosed), gives it up on the server in

@@ -33,8 +33,8 @@ func New(s *session.Session, path string) (*Barrier, error) {
 	if s == nil {
 		return nil, fmt.Errorf("lockkeeper: barrier: %w: the session is nil", recipes.ErrInvalid)
 	}
-	if err := session.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("lockkeeper: barrier: %w: %w", recipes.ErrInvalid, err)
+	if err := queue.CheckPath(path); err != nil {
+		return nil, fmt.Errorf("lockkeeper: barrier: %w", err)
 	}
 	return &Barrier{s, path}, nil
 }

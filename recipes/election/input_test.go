@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -95,7 +96,7 @@ func TestBadArguments(t *testing.T) {
 			t.Error(err)
 		}
 		for _, id := range []string{"", "x", "me", "candidate-1"} {
-			if err := term.ResignTo(e.T.Context(), id); !errors.Is(err, recipes.ErrInvalid) || term.Err() != nil {
+			if err := term.ResignTo(e.T.Context(), id); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), strconv.Quote(id)) || term.Err() != nil {
 				t.Errorf("ResignTo %q: %v, term %v", id, err, term.Err())
 			}
 		}

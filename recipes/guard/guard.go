@@ -22,6 +22,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
@@ -78,14 +79,16 @@ func checksOf(ctx context.Context, g *recipes.Grant, nodes []held) ([]any, error
 // Errors: what g.Err returns, if the lock was lost, and then nothing was written;
 // the ZooKeeper error of the op that failed, and then nothing was written either;
 // session.ErrOutcomeUnknown if the answer was lost or ctx ended first: whether it
-// was written is not known. Multi does not repeat a transaction by itself.
+// was written is not known; recipes.ErrInvalid if an op is none of zk.Conn.Multi's, or
+// g is not from ZooKeeper, or has locks of several sessions: nothing was sent. Multi
+// does not repeat a transaction by itself.
 func Multi(ctx context.Context, g *recipes.Grant, ops ...any) ([]zk.MultiResponse, error) {
 	life, nodes, err := look(g)
 	if err != nil {
 		return nil, err
 	}
 	if err := life.CheckOps(ops...); err != nil {
-		return nil, because(ctx, g, err, false)
+		return nil, &recipes.Error{Op: "multi", Path: g.Path(), Reason: queue.Both(recipes.ErrInvalid, err)}
 	}
 	for {
 		checks, err := checksOf(ctx, g, nodes)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/follow"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
@@ -34,8 +35,8 @@ func New(s *session.Session, path string) (*Observer, error) {
 	if s == nil {
 		return nil, fmt.Errorf("lockkeeper: inspect: %w: the session is nil", recipes.ErrInvalid)
 	}
-	if err := session.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("lockkeeper: inspect: %w: %w", recipes.ErrInvalid, err)
+	if err := queue.CheckPath(path); err != nil {
+		return nil, fmt.Errorf("lockkeeper: inspect: %w", err)
 	}
 	return &Observer{sess: s, path: path}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/locktest"
+	"github.com/lockkeeper/lockkeeper/session"
 )
 
 // Philosophers who each take two of five locks, given in the worst order, all eat.
@@ -22,6 +23,29 @@ func TestAllDoesNotDeadlock(t *testing.T) {
 			wg.Go(func() {
 				for range 10 {
 					g := e.Start(func(ctx context.Context) (*recipes.Grant, error) { return recipes.All(ctx, left, right) }).Grant(time.Minute)
+					time.Sleep(10 * time.Millisecond)
+					e.Release(g)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Two programs lock on two ensembles, one of which they know by different servers. They
+// take the locks in the same order all the same.
+func TestAllSortsAlikeUnderOtherNames(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		known := func(server string) *session.Session {
+			return e.Open(func(c *session.Config) { c.Servers = []string{server} })
+		}
+		other := known("b:2181")
+		var wg sync.WaitGroup
+		for _, name := range []string{"a:2181", "c:2181"} {
+			x, y := e.MutexAt(known(name), "/x"), e.MutexAt(other, "/y")
+			wg.Go(func() {
+				for range 10 {
+					g := e.Start(func(ctx context.Context) (*recipes.Grant, error) { return recipes.All(ctx, x, y) }).Grant(time.Minute)
 					time.Sleep(10 * time.Millisecond)
 					e.Release(g)
 				}

@@ -100,10 +100,10 @@ func New(s *session.Session, path string, opts ...recipes.Option) (*RWLock, erro
 // If the session is lost while it waits, Lock queues again, at the tail, unless
 // the option recipes.FailOnLoss was given.
 //
-// An uncontended Lock takes one round trip, committed by the quorum. A hand-over
-// from writer to writer costs the same whatever the number of waiters. Behind n
-// readers, Lock is woken at most n times, with two requests each time, and lists
-// the queue at most log n times.
+// An uncontended Lock takes one round trip, committed by the quorum; where the path has
+// to be made first, a few more. A hand-over from writer to writer costs the same
+// whatever the number of waiters. Behind n readers, Lock is woken at most n times, with
+// two requests each time, and lists the queue at most log n times.
 //
 // Errors, inside a *recipes.Error: context.Cause(ctx); recipes.ErrUpgrade (ctx
 // comes from a live read grant of this lock), ErrDeadlock (from a live write grant;

@@ -50,8 +50,8 @@ func New(s *session.Session, path string, record Record, opts []recipes.Option) 
 	case set.Reentrant || set.LockDelay > 0:
 		return bad(fmt.Errorf("%w: Reentrant and LockDelay are for locks", recipes.ErrInvalid))
 	}
-	if err := session.ValidatePath(path); err != nil {
-		return bad(fmt.Errorf("%w: %w", recipes.ErrInvalid, err))
+	if err := queue.CheckPath(path); err != nil {
+		return bad(err)
 	}
 	return &Dir{Sess: s, Path: path, Settings: set, Record: record}, nil
 }

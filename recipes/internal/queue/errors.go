@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -35,9 +36,32 @@ func Removed(err error) error {
 	return Translate(err)
 }
 
+// Both returns an error that is both, and says only once what both say.
+func Both(as, err error) error {
+	if strings.Contains(err.Error(), as.Error()) {
+		return both{err, as}
+	}
+	return fmt.Errorf("%w: %w", as, err)
+}
+
+type both struct {
+	error
+	as error
+}
+
+func (b both) Unwrap() []error { return []error{b.as, b.error} }
+
+// CheckPath refuses, with recipes.ErrInvalid, what can't be the path of a recipe.
+func CheckPath(path string) error {
+	if err := session.ValidatePath(path); err != nil {
+		return Both(recipes.ErrInvalid, err)
+	}
+	return nil
+}
+
 // Translate maps what the session says to the contract's errors.
 func Translate(err error) error {
-	wrap := func(as error) error { return fmt.Errorf("%w: %w", as, err) }
+	wrap := func(as error) error { return Both(as, err) }
 	for _, over := range []error{session.ErrExpired, session.ErrTrustOver, session.ErrUnreachable, session.ErrReplaced, session.ErrAuthFailed} {
 		if errors.Is(err, over) {
 			return wrap(recipes.ErrSessionLost)

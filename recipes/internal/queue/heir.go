@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -53,7 +54,7 @@ func (q *Queue) ReleaseTo(ctx context.Context, g *recipes.Grant, name string) er
 	h, ok := recipes.HoldOf(g).(*hold)
 	n, good := parse(name, q.recipe.Keywords)
 	if !ok || !good {
-		return q.fail("release", recipes.ErrInvalid)
+		return q.fail("release", fmt.Errorf("%w: %q is no contender's: want the ID of a recipes.Contender of this path", recipes.ErrInvalid, name))
 	}
 	if n.Name == nameAt(h.p.prefix, n.Seq) { // of this directory
 		h.mu.Lock()

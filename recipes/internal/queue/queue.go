@@ -55,8 +55,8 @@ func New(s *session.Session, path string, recipe Recipe, settings recipes.Settin
 	if s == nil {
 		return nil, fmt.Errorf("lockkeeper: %s: %w: the session is nil", recipe.Name, recipes.ErrInvalid)
 	}
-	if err := session.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("lockkeeper: %s: %w: %w", recipe.Name, recipes.ErrInvalid, err)
+	if err := CheckPath(path); err != nil {
+		return nil, fmt.Errorf("lockkeeper: %s: %w", recipe.Name, err)
 	}
 	return &Queue{sess: s, path: path, recipe: recipe, settings: settings}, nil
 }
@@ -64,8 +64,10 @@ func New(s *session.Session, path string, recipe Recipe, settings recipes.Settin
 // Path returns the lock directory.
 func (q *Queue) Path() string { return q.path }
 
-// Key names the lock in the order in which recipes.All takes locks.
-func (q *Queue) Key() string { return q.sess.Realm() + " " + q.path }
+// Key names the lock in the order in which recipes.All takes locks. The path comes
+// first: every process must sort alike, also those that were told of other servers of the
+// same ensembles.
+func (q *Queue) Key() string { return q.path + " " + q.sess.Realm() }
 
 // Acquire waits for its turn as a contender of the given keyword, and returns the
 // grant. With try it does not wait, but returns ErrBusy. If it fails, it leaves
