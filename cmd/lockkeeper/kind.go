@@ -112,26 +112,14 @@ func (f *kindFlags) kind(sess *session.Session, path string, opts []recipes.Opti
 		if err != nil {
 			return kind{}, err
 		}
-		take := max(f.take, 1)
-		return kind{
-			lock:       func(ctx context.Context) (*recipes.Grant, error) { return s.AcquireN(ctx, take) },
-			try:        func(ctx context.Context) (*recipes.Grant, error) { return s.TryAcquireN(ctx, take) },
-			contenders: s.Contenders,
-			otherwise:  ifSemaphore + "; " + ifRW + "; " + ifMutex,
-		}, nil
+		return f.permitsOf(s, ifMutex), nil
 	case f.shared || f.rw != "":
 		l, err := rwlock.New(sess, path, opts...)
 		if err != nil {
 			return kind{}, err
 		}
-		k := kind{lock: l.Lock, try: l.TryLock, contenders: l.Contenders, otherwise: ifMutex + "; " + ifSemaphore}
-		if f.reads() {
-			k.lock, k.try = l.RLock, l.TryRLock
-		}
-		return k, nil
-	}
-	k := kind{otherwise: ifRW + "; " + ifSemaphore}
-	if f.flow != nil {
+		return f.sideOf(l, ifMutex), nil
+	case f.flow != nil:
 		opts = append(opts, fair.Flow(*f.flow, max(f.weight, 1)))
 		if f.byHoldTime {
 			opts = append(opts, fair.ByHoldTime())
@@ -140,15 +128,13 @@ func (f *kindFlags) kind(sess *session.Session, path string, opts []recipes.Opti
 		if err != nil {
 			return kind{}, err
 		}
-		k.lock, k.try, k.contenders = l.Lock, l.TryLock, l.Contenders
-		return k, nil
+		return exclusive(l), nil
 	}
 	m, err := mutex.New(sess, path, opts...)
 	if err != nil {
 		return kind{}, err
 	}
-	k.lock, k.try, k.contenders = m.Lock, m.TryLock, m.Contenders
-	return k, nil
+	return exclusive(m), nil
 }
 
 // redisKind is kind on Redis.
@@ -159,27 +145,61 @@ func (f *kindFlags) redisKind(c *fallback.Client, key string, opts []recipes.Opt
 		if err != nil {
 			return kind{}, err
 		}
-		take := max(f.take, 1)
-		return kind{
-			lock:       func(ctx context.Context) (*recipes.Grant, error) { return s.AcquireN(ctx, take) },
-			try:        func(ctx context.Context) (*recipes.Grant, error) { return s.TryAcquireN(ctx, take) },
-			contenders: s.Contenders,
-			otherwise:  ifSemaphore + "; " + ifRW + "; " + ifRedis,
-		}, nil
+		return f.permitsOf(s, ifRedis), nil
 	case f.shared || f.rw != "":
 		l, err := fallback.NewRWLock(c, key, opts...)
 		if err != nil {
 			return kind{}, err
 		}
-		k := kind{lock: l.Lock, try: l.TryLock, contenders: l.Contenders, otherwise: ifRedis + "; " + ifSemaphore}
-		if f.reads() {
-			k.lock, k.try = l.RLock, l.TryRLock
-		}
-		return k, nil
+		return f.sideOf(l, ifRedis), nil
 	}
 	m, err := fallback.NewMutex(c, key, opts...)
 	if err != nil {
 		return kind{}, err
 	}
-	return kind{lock: m.Lock, try: m.TryLock, contenders: m.Contenders, otherwise: ifRW + "; " + ifSemaphore}, nil
+	return exclusive(m), nil
+}
+
+// What the locks of either service can do.
+type (
+	exclusiveLock interface {
+		Lock(context.Context) (*recipes.Grant, error)
+		TryLock(context.Context) (*recipes.Grant, error)
+		Contenders(context.Context) ([]recipes.Contender, error)
+	}
+	rwLock interface {
+		exclusiveLock
+		RLock(context.Context) (*recipes.Grant, error)
+		TryRLock(context.Context) (*recipes.Grant, error)
+	}
+	permits interface {
+		AcquireN(context.Context, int) (*recipes.Grant, error)
+		TryAcquireN(context.Context, int) (*recipes.Grant, error)
+		Contenders(context.Context) ([]recipes.Contender, error)
+	}
+)
+
+func exclusive(l exclusiveLock) kind {
+	return kind{lock: l.Lock, try: l.TryLock, contenders: l.Contenders, otherwise: ifRW + "; " + ifSemaphore}
+}
+
+// sideOf is the side of l that the flags ask for.
+func (f *kindFlags) sideOf(l rwLock, ifExclusive string) kind {
+	k := exclusive(l)
+	if f.reads() {
+		k.lock, k.try = l.RLock, l.TryRLock
+	}
+	k.otherwise = ifExclusive + "; " + ifSemaphore
+	return k
+}
+
+// permitsOf is as many permits of s as the flags ask for.
+func (f *kindFlags) permitsOf(s permits, ifExclusive string) kind {
+	take := max(f.take, 1)
+	return kind{
+		lock:       func(ctx context.Context) (*recipes.Grant, error) { return s.AcquireN(ctx, take) },
+		try:        func(ctx context.Context) (*recipes.Grant, error) { return s.TryAcquireN(ctx, take) },
+		contenders: s.Contenders,
+		otherwise:  ifSemaphore + "; " + ifRW + "; " + ifExclusive,
+	}
 }

@@ -48,38 +48,16 @@ func leaderSubcommand() subcommand {
 	}
 }
 
-// lookConfig checks what was given to a subcommand that looks at one path. It sends
-// nothing.
-func (f *connFlags) lookConfig(subcommand string, args []string) (session.Config, error) {
-	switch {
-	case len(args) == 0:
-		return session.Config{}, usagef("no PATH\nTry: lockkeeper %s -h", subcommand)
-	case len(args) > 1:
-		return session.Config{}, usagef("%q after PATH: flags go before PATH", args[1])
-	}
-	if err := session.ValidatePath(args[0]); err != nil {
-		return session.Config{}, &failure{exitUsage, err}
-	}
-	if err := f.check(); err != nil {
-		return session.Config{}, err
-	}
-	return f.sessionConfig(f.logger())
-}
-
 // leader writes who leads, again and again if it is to watch.
 func (f *connFlags) leader(cfg session.Config, path string, watch bool, w io.Writer) error {
-	ctx, stop := untilSignal(context.Background(), takeSignals(), anySignal)
-	defer stop()
-	sess, err := f.open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer sess.Close()
-	e, err := election.New(sess, path)
-	if err != nil {
-		return err
-	}
-	if !watch {
+	return f.look(cfg, func(ctx context.Context, sess *session.Session) error {
+		e, err := election.New(sess, path)
+		if err != nil {
+			return err
+		}
+		if watch {
+			return watchLeader(ctx, e, w)
+		}
 		ctx, cancel := f.connectLimit(ctx)
 		defer cancel()
 		l, err := e.Leader(ctx)
@@ -91,7 +69,10 @@ func (f *connFlags) leader(cfg session.Config, path string, watch bool, w io.Wri
 		}
 		_, err = fmt.Fprintln(w, leaderLine(l))
 		return err
-	}
+	})
+}
+
+func watchLeader(ctx context.Context, e *election.Election, w io.Writer) error {
 	for l, err := range e.Observe(ctx) {
 		line := "vacant"
 		if err == nil {

@@ -93,23 +93,21 @@ const showEvery = 500 * time.Millisecond
 
 // show writes who is in line, again and again if it is to watch.
 func (f *showFlags) show(cfg session.Config, path string, out *os.File) error {
-	ctx, stop := untilSignal(context.Background(), takeSignals(), anySignal)
-	defer stop()
-	sess, err := f.open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer sess.Close()
-	o, err := inspect.New(sess, path)
-	if err != nil {
-		return err
-	}
 	write := writeTable
 	if f.json {
 		write = writeJSON
 	}
-	switch {
-	case !f.watch:
+	return f.look(cfg, func(ctx context.Context, sess *session.Session) error {
+		o, err := inspect.New(sess, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case f.watch && !f.json && isScreen(out):
+			return redraw(ctx, sess, o, out)
+		case f.watch:
+			return f.watchQueue(ctx, o, write, out)
+		}
 		ctx, cancel := f.connectLimit(ctx)
 		defer cancel()
 		q, err := o.Look(ctx)
@@ -117,9 +115,10 @@ func (f *showFlags) show(cfg session.Config, path string, out *os.File) error {
 			return err
 		}
 		return write(out, q)
-	case !f.json && isScreen(out):
-		return redraw(ctx, sess, o, out)
-	}
+	})
+}
+
+func (f *showFlags) watchQueue(ctx context.Context, o *inspect.Observer, write func(io.Writer, inspect.Queue) error, out io.Writer) error {
 	first := true
 	for q, err := range o.Watch(ctx, showEvery) {
 		if err == nil && !f.json && !first {

@@ -5,12 +5,10 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -20,9 +18,7 @@ import (
 
 const (
 	timeout = 10 * time.Second
-	// patience bounds what has to happen some time.
-	patience = time.Minute
-	// A lock that is not respected is had soon after its contender has queued.
+	// soon is when a try is given up; a lock that is not respected is had long before.
 	soon = time.Second
 )
 
@@ -52,13 +48,13 @@ func (o theirs) release(ctx context.Context) error { return o.c.Release(ctx) }
 type test struct {
 	*testing.T
 	ctx  context.Context
+	e    *ensemble.Ensemble
+	path string
 	look *rwlock.RWLock
 }
 
-func newTest(t *testing.T) *test {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test has waited for too long"))
-	t.Cleanup(cancel)
-	return &test{T: t, ctx: ctx}
+func newTest(t *testing.T, e *ensemble.Ensemble) *test {
+	return &test{T: t, ctx: await.Context(t), e: e, path: e.LockPath(t)}
 }
 
 func (t *test) ok(err error) {
@@ -68,38 +64,19 @@ func (t *test) ok(err error) {
 	}
 }
 
-// queued waits until n contenders are in line.
-func (t *test) queued(n int) {
-	t.Helper()
-	for {
-		cs, err := t.look.Contenders(t.ctx)
-		t.ok(err)
-		if len(cs) == n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // later locks in the background, as the n-th in line.
 func (t *test) later(s side, n int) <-chan error {
 	t.Helper()
 	got := make(chan error, 1)
 	go func() { got <- s.lock(t.ctx) }()
-	t.queued(n)
+	await.InLine(t, t.look, n)
 	return got
 }
 
+// waits waits until those contenders, and nobody else, wait for their turn.
 func (t *test) waits(got ...<-chan error) {
 	t.Helper()
-	time.Sleep(soon)
-	for i, c := range got {
-		select {
-		case err := <-c:
-			t.Fatalf("contender %d does not wait: %v", i, err)
-		default:
-		}
-	}
+	interop.Waits(t, t.e, t.path, got...)
 }
 
 // one returns a lock on a session of its own.
@@ -113,8 +90,6 @@ func (t *test) one(server, path string) *rwlock.RWLock {
 	return l
 }
 
-func pathOf(t *testing.T) string { return "/" + strings.ReplaceAll(t.Name(), "/", "-") }
-
 // case 59: Curator's InterProcessReadWriteLock and ours exclude each other as if they
 // were one, whoever is first, and share where readers share.
 func TestCurator(t *testing.T) {
@@ -122,8 +97,8 @@ func TestCurator(t *testing.T) {
 	server := e.Server(0)
 
 	t.Run("Pairs", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		t.look = t.one(server, path)
 		ourRead, ourWrite := &ours{acquire: l.RLock}, &ours{acquire: l.Lock}
@@ -148,7 +123,7 @@ func TestCurator(t *testing.T) {
 			for _, pair := range [][2]side{{ourRead, theirRead}, {theirRead, ourRead}} {
 				t.ok(pair[0].lock(t.ctx))
 				t.ok(pair[1].lock(t.ctx))
-				t.queued(2)
+				await.InLine(t, t.look, 2)
 				t.ok(pair[0].release(t.ctx))
 				t.ok(pair[1].release(t.ctx))
 			}
@@ -156,8 +131,8 @@ func TestCurator(t *testing.T) {
 	})
 
 	t.Run("Try", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		theirRead, theirWrite := interop.CuratorRead(t, server, path, timeout), interop.CuratorWrite(t, server, path, timeout)
 		t.ok(theirRead.Lock(t.ctx))
@@ -182,16 +157,16 @@ func TestCurator(t *testing.T) {
 
 	// case 61: a line of both kinds from both libraries is served in order of arrival.
 	t.Run("Line", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		t.look = t.one(server, path)
 		first := &ours{acquire: l.Lock}
 		line := []side{
-			theirs{interop.CuratorRead(t, server, path, timeout)}, &ours{acquire: l.RLock}, // together
+			theirs{interop.CuratorRead(t, server, path, timeout)}, &ours{acquire: t.one(server, path).RLock}, // together
 			theirs{interop.CuratorWrite(t, server, path, timeout)},
-			&ours{acquire: l.RLock}, theirs{interop.CuratorRead(t, server, path, timeout)}, // together
-			&ours{acquire: l.Lock},
+			&ours{acquire: t.one(server, path).RLock}, theirs{interop.CuratorRead(t, server, path, timeout)}, // together
+			&ours{acquire: t.one(server, path).Lock},
 		}
 		t.ok(first.lock(t.ctx))
 		var got []<-chan error
@@ -214,8 +189,8 @@ func TestCurator(t *testing.T) {
 	// case 62: who writes with ours goes on reading: Curator's readers behind get in,
 	// its writer waits, wherever it stands.
 	t.Run("Downgrade", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		t.look = t.one(server, path)
 		theirRead := theirs{interop.CuratorRead(t, server, path, timeout)}
@@ -239,8 +214,10 @@ func TestCurator(t *testing.T) {
 				t.ok(<-reads)
 				t.waits(writes)
 				t.ok(theirRead.release(t.ctx))
+				t.waits(writes)
+			} else {
+				t.waits(writes, reads)
 			}
-			t.waits(writes)
 			t.ok(r.Verify(t.ctx))
 			t.ok(r.Release(t.ctx))
 			t.ok(<-writes)
@@ -254,8 +231,8 @@ func TestCurator(t *testing.T) {
 
 	// A mutex, ours or Curator's, is another recipe.
 	t.Run("Mutex", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		m := interop.CuratorMutex(t, server, path, timeout)
 		t.ok(m.Lock(t.ctx))
@@ -264,36 +241,4 @@ func TestCurator(t *testing.T) {
 		}
 		t.ok(m.Release(t.ctx))
 	})
-
-	nothingLeft(t, server)
 }
-
-// nothingLeft waits until all directories are empty or gone.
-func nothingLeft(t *testing.T, server string) {
-	c, _, err := zk.Connect([]string{server}, timeout, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	dirs, _, err := c.Children("/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(patience)
-	for _, dir := range dirs {
-		for dir != "zookeeper" {
-			left, _, err := c.Children("/" + dir)
-			if errors.Is(err, zk.ErrNoNode) || err == nil && len(left) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("left behind below %s: %q, %v", dir, left, err)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
