@@ -48,6 +48,9 @@ const (
 	FreeOnEvent
 	// NoRoomNeeded: contenders of a flow enter the lock's queue as they come.
 	NoRoomNeeded
+	// DelayOfWitness: only who saw the holder die waits for its lock delay; whoever
+	// comes later does not know of it.
+	DelayOfWitness
 
 	// Number is how many there are, with None.
 	Number

@@ -114,7 +114,9 @@ func (w *world) probe() {
 		if err != nil {
 			w.o.fail("turn", "%s can't be had at the end: %v\n%s", lk.path, err, w.srv.Tree())
 		} else {
-			w.o.begin(k.newHold(g, a))
+			h := k.newHold(c.now(), g, a)
+			w.o.begin(h)
+			w.o.releases(h)
 			g.Release(ctx)
 		}
 		cancel()
@@ -124,7 +126,7 @@ func (w *world) probe() {
 // closeAll closes the sessions: then nothing is left at all.
 func (w *world) closeAll() {
 	for _, c := range w.clients {
-		c.now().close()
+		c.now().close(false)
 	}
 	if !isOpen(w.o.broken) {
 		return

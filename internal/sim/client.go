@@ -33,6 +33,8 @@ type process struct {
 	c     *client
 	link  *link
 	locks map[*lock]*handles
+
+	closing bool // it says goodbye; under the oracle's mutex
 }
 
 func newClient(w *world, n int) *client {
@@ -97,10 +99,12 @@ func (c *client) restart(crash bool) {
 		old.link.refuse(time.Now().Add(time.Hour))
 		old.link.cut()
 	}
-	old.close()
+	old.close(crash)
 }
 
-func (p *process) close() {
+// close ends the process. If it crashes, nothing of that reaches the server.
+func (p *process) close(crash bool) {
+	p.c.w.o.excuse(func() { p.closing = !crash })
 	began := time.Now()
 	p.Close()
 	if took := time.Since(began); took > 5*time.Second {

@@ -58,6 +58,11 @@
 //     asked for after it had been taken.
 //   - shares: a contender in a fair lock's queue sees no more grants of other flows
 //     than their weights, and one.
+//   - delay: after a holder that had asked for a lock delay has died, by the loss of its
+//     session or its node or by a revocation, nobody comes in before the delay is over,
+//     whether or not it asks for delays itself. It counts from when the node went, by
+//     the server's clock. The record of it goes with the directory, and the check with
+//     it. (Timers run true here: a waiter whose clock is fast waits for so much less.)
 //   - guarded writes: those that were carried out come in the order of their tokens;
 //     so a late write of a holder whose grant is over is refused.
 //   - turn: once the faults stop, everybody who waits gets the lock, within minutes.
@@ -75,18 +80,19 @@
 //	fault put in                               check    seed
 //	a wake-up is taken for the grant           overlap     1
 //	revocation only when the server says so    node        2
-//	loss counted from the disconnection        node        1
-//	heartbeats counted from the reply          node        3
-//	pings counted as proof                     node        2
+//	loss counted from the disconnection        node        2
+//	heartbeats counted from the reply          node       11
+//	pings counted as proof                     node        1
 //	granted without a node of one's own        node       11
-//	an ownerless node is adopted               node        2
+//	an ownerless node is adopted               overlap     1
 //	a lost lock is released late, by name      node        1
 //	clean-up with the cancelled context        turn        1
 //	a deletion is not repeated                 turn        5
-//	a creation is repeated without looking     turn        3
+//	a creation is repeated without looking     turn        5
 //	what is gone is waited for                 turn        1
 //	order by name                              overlap     1
 //	the sequence number is the token           tokens      1
 //	an event frees permits                     overlap     1
-//	a flow takes more than its share           shares      7
+//	a flow takes more than its share           shares      6
+//	a lock delay is only for who saw it begin  delay       3
 package sim

@@ -3,7 +3,6 @@ package sim
 import (
 	"path"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -43,6 +42,7 @@ func (o *oracle) wipe(w *world) {
 		o.removed["/"] = time.Now()
 		for _, lk := range w.locks {
 			lk.highest, lk.exclusive, lk.turns = 0, 0, nil
+			lk.deaths = nil
 			clear(lk.bySlot)
 		}
 		for _, p := range o.tickets {
@@ -78,7 +78,6 @@ func (o *oracle) excused(h *hold) (since time.Time, yes bool) {
 	if t, ok := o.removed[h.node]; ok {
 		return t, true
 	}
-	stamp, _, _ := strings.Cut(path.Base(h.node), "-")
-	t, ok := o.removed[path.Dir(h.node)+"/"+stamp]
+	t, ok := o.removed[path.Dir(h.node)+"/"+h.stamp()]
 	return t, ok
 }

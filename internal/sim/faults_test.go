@@ -31,7 +31,7 @@ var injected = []struct {
 	{fault.CountFromReply, "heartbeats counted from the reply", "mutex", []string{"node", "overlap", "guarded writes"}},
 	{fault.CleanUpCancelled, "clean-up with the cancelled context", "mutex", []string{"left behind", "turn"}},
 	{fault.RemoveOnce, "a deletion is not repeated", "mutex", []string{"left behind", "turn"}},
-	{fault.AdoptOwnerless, "an ownerless node is adopted", "mutex", []string{"node", "turn", "left behind"}},
+	{fault.AdoptOwnerless, "an ownerless node is adopted", "mutex", []string{"node", "overlap", "turn", "left behind"}},
 	{fault.ReleaseByName, "a lost lock is released late, by name", "mutex", []string{"node", "overlap"}},
 	{fault.CreateBlindly, "a creation is repeated without looking", "mutex", []string{"left behind", "turn"}},
 	{fault.OrderByName, "order by name", "rwlock", []string{"overlap", "tokens"}},
@@ -39,6 +39,7 @@ var injected = []struct {
 	{fault.WaitOnMissing, "what is gone is waited for", "mutex", []string{"turn"}},
 	{fault.FreeOnEvent, "an event frees permits", "semaphore", []string{"overlap"}},
 	{fault.NoRoomNeeded, "a flow takes more than its share", "flows", []string{"shares"}},
+	{fault.DelayOfWitness, "a lock delay is only for who saw it begin", "mutex", []string{"delay"}},
 }
 
 func init() {

@@ -29,8 +29,8 @@ type handles struct {
 func newHandles(p *process, lk *lock, o *oracle) *handles {
 	h := &handles{p: p, lk: lk, fair: make(map[string]*fair.Lock)}
 	opts := []recipes.Option{recipes.OnRevoke(o.revoked(p.c.n)), recipes.Owner(fmt.Sprint("client ", p.c.n))}
-	if lk.delay > 0 {
-		opts = append(opts, recipes.LockDelay(lk.delay))
+	if d := lk.wishes(p.c); d > 0 {
+		opts = append(opts, recipes.LockDelay(d))
 	}
 	var err error
 	switch lk.kind {

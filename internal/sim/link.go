@@ -136,11 +136,7 @@ func (l *link) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	for {
 		l.mu.Lock()
 		at := later(l.held[up], l.held[down])
-		refused := time.Now().Before(l.refused)
 		l.mu.Unlock()
-		if refused {
-			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-		}
 		if !sleepUntil(at, ctx.Done()) {
 			return nil, ctx.Err()
 		}
@@ -148,14 +144,17 @@ func (l *link) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 			break
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.refused) {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
 	inner, err := l.dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	c := &conn{Conn: inner, l: l, gone: make(chan struct{}), wake: make(chan struct{}, 1)}
-	l.mu.Lock()
 	l.conns[c] = struct{}{}
-	l.mu.Unlock()
 	go c.pump() // ends some time after Close or reset
 	return c, nil
 }

@@ -39,6 +39,7 @@ type hold struct {
 	g      *recipes.Grant
 	lk     *lock
 	c      *client
+	p      *process
 	ask    ask
 	slots  []int
 	life   *session.Life
@@ -47,6 +48,8 @@ type hold struct {
 	queued time.Time // when its node was made
 	epoch  int
 	broken bool // a violation was reported
+	// The program released it before anybody else took it away.
+	released bool
 }
 
 type key struct {
@@ -158,7 +161,9 @@ func (o *oracle) begin(h *hold) bool {
 		o.checkTokens(h)
 		o.checkArrival(h)
 		o.checkShares(h)
+		o.checkDelay(h)
 	}
+	o.watchDeath(h)
 	o.live = append(o.live, h)
 	return true
 }

@@ -15,12 +15,13 @@ type lock struct {
 	path    string
 	size    int            // of a semaphore
 	weights map[string]int // of a lock with flows
-	delay   time.Duration  // LockDelay
+	delay   time.Duration  // LockDelay, of some who contend
 
 	// Of the oracle's, under its mutex.
 	highest, exclusive recipes.Token // of all grants, and of those that exclude
 	bySlot             map[int]recipes.Token
 	turns              []turn
+	deaths             []death
 	meddled            time.Time // when somebody last removed nodes of the flows
 }
 
@@ -34,10 +35,9 @@ func newLock(kind string, dice *rand.Rand) *lock {
 		lk.size = 1 + dice.IntN(4)
 	case "flows", "shares":
 		lk.weights = map[string]int{"a": 1, "b": 1 + dice.IntN(2), "c": 1 + dice.IntN(3)}
-	case "mutex", "rwlock", "election":
-		if dice.IntN(4) == 0 {
-			lk.delay = time.Duration(200+dice.IntN(2000)) * time.Millisecond
-		}
+	}
+	if kind != "semaphore" && dice.IntN(3) == 0 {
+		lk.delay = time.Duration(200+dice.IntN(2000)) * time.Millisecond
 	}
 	return lk
 }

@@ -102,8 +102,8 @@ type held interface {
 	Node() string
 }
 
-func (k *worker) newHold(g *recipes.Grant, a ask) *hold {
-	h := &hold{g: g, lk: k.lk, c: k.c, ask: a, slots: g.Slots()}
+func (k *worker) newHold(p *process, g *recipes.Grant, a ask) *hold {
+	h := &hold{g: g, lk: k.lk, c: k.c, p: p, ask: a, slots: g.Slots()}
 	stands := recipes.HoldOf(g).(held)
 	h.life, h.node = stands.Life(), stands.Node()
 	return h
@@ -111,7 +111,7 @@ func (k *worker) newHold(g *recipes.Grant, a ask) *hold {
 
 // hold uses the lock, and releases it.
 func (k *worker) hold(p *process, g *recipes.Grant, a ask) {
-	h := k.newHold(g, a)
+	h := k.newHold(p, g, a)
 	if !k.w.o.begin(h) {
 		k.release(p, h)
 		return
@@ -171,6 +171,7 @@ func (k *worker) release(p *process, h *hold) {
 	if h.ask.term != nil && k.dice.IntN(4) == 0 {
 		release = func(ctx context.Context) error { return k.resignTo(ctx, p, h) }
 	}
+	k.w.o.releases(h)
 	err := release(ctx)
 	if err != nil && !errors.Is(err, recipes.ErrRevoked) && ctx.Err() == nil {
 		k.w.o.fail("release", "%v: %v", h, err)
@@ -199,7 +200,7 @@ func (k *worker) readOn(p *process, w *hold) {
 			}
 			return
 		}
-		h := k.newHold(g, ask{mode: "read", under: w})
+		h := k.newHold(p, g, ask{mode: "read", under: w})
 		if k.w.o.begin(h) {
 			select {
 			case <-time.After(d):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -39,7 +40,7 @@ func (p *Place) keeper() string { return p.q.path + "/" + keeper }
 // sitOutDelay waits until no lock delay runs. Its caller is first in line, and
 // has read the record since.
 func (p *Place) sitOutDelay(ctx context.Context, try bool) error {
-	if !p.record.died(p.node.Seq) {
+	if !p.record.died(p.node.Seq) || fault.Is(fault.DelayOfWitness) && p.record.Died {
 		return nil
 	}
 	left, err := p.noteDeath(ctx)
