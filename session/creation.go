@@ -276,7 +276,7 @@ func (j *creation) look() (string, *zk.Stat, error) {
 	l := j.l
 	dir := parentOf(j.prefix)
 	base := j.prefix[strings.LastIndexByte(j.prefix, '/')+1:]
-	if _, err := repeat(l.ctx, l, "sync", dir, func(c *zk.Conn) (string, error) { return c.Sync(l.Full(dir)) }); err != nil {
+	if err := l.Sync(l.ctx, dir); err != nil {
 		return "", nil, err
 	}
 	names, _, err := l.Children(l.ctx, dir)

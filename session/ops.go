@@ -50,6 +50,13 @@ func (l *Life) Children(ctx context.Context, path string) ([]string, *zk.Stat, e
 	return n.names, n.stat, err
 }
 
+// Sync has the server to which we are connected catch up: what is read after it, in this
+// life, is no older than the call. The node need not be there.
+func (l *Life) Sync(ctx context.Context, path string) error {
+	_, err := repeat(ctx, l, "sync", path, func(c *zk.Conn) (string, error) { return c.Sync(l.Full(path)) })
+	return err
+}
+
 // Multi carries out all ops or none, once. The ops are those of zk.Conn.Multi,
 // with paths below the chroot, and Config.ACL where a create has none; they are not
 // changed. If no answer came, the

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -9,8 +10,8 @@ import (
 
 // Remove deletes a node in the background, repeating it until the server says
 // that the node is gone or the life is over, and then calls done. The operations
-// in with are carried out in the same transaction; where the server refuses
-// those, the node is deleted alone. The error is zk.ErrNoNode if it is certain that
+// in with are carried out in the same transaction, but for those that the server
+// refuses. The error is zk.ErrNoNode if it is certain that
 // somebody else had removed the node. Any other means that the server refused to
 // delete it, so that it stays until the session ends.
 func (l *Life) Remove(path string, with []any, done func(error)) {
@@ -33,12 +34,17 @@ func (l *Life) remove(path string, ops []any) error {
 	tries := 0
 	_, err := repeat(l.ctx, l, "delete", path, func(c *zk.Conn) (struct{}, error) {
 		tries++
-		if len(ops) > 1 {
+		for len(ops) > 1 {
 			res, err := l.commit(c, ops...)
-			if classify(err) != answered || refusedFirst(res) {
+			bad := firstRefused(res)
+			switch {
+			case classify(err) != answered || bad == 0:
 				return struct{}{}, err
+			case bad < 0:
+				ops = ops[:1]
+			default:
+				ops = slices.Delete(slices.Clone(ops), bad, bad+1)
 			}
-			ops = ops[:1]
 		}
 		sent := time.Now()
 		err := c.Delete(l.Full(path), -1)
@@ -53,5 +59,8 @@ func (l *Life) remove(path string, ops []any) error {
 	return err
 }
 
-// refusedFirst reports whether a transaction failed for its first operation.
-func refusedFirst(res []zk.MultiResponse) bool { return len(res) > 0 && res[0].Error != nil }
+// firstRefused returns for which of its operations a transaction failed; -1 if that is
+// not said.
+func firstRefused(res []zk.MultiResponse) int {
+	return slices.IndexFunc(res, func(r zk.MultiResponse) bool { return r.Error != nil })
+}

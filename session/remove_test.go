@@ -80,16 +80,26 @@ func TestRemoveEndsWithTheSession(t *testing.T) {
 	})
 }
 
-// Where the rest of the transaction is refused, the node is deleted alone.
+// What the server refuses is left out; the rest goes with the node.
 func TestRemoveWithoutWhatIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, l := open(t, config(srv))
-		path := node(t, l, "/n-")
+		srv.Create("/d/stale", nil)
+		path := node(t, l, "/d/n-")
+		err := remove(t, l, path,
+			&zk.SetDataRequest{Path: "/missing", Version: -1},
+			&zk.SetDataRequest{Path: "/d", Data: []byte("x"), Version: -1},
+			&zk.DeleteRequest{Path: "/d/stale", Version: 5},
+			&zk.DeleteRequest{Path: "/d/none", Version: -1})
+		if data, _ := srv.Data("/d"); err != nil || srv.Exists(path) || string(data) != "x" || !srv.Exists("/d/stale") {
+			t.Errorf("%v, left:\n%s", err, srv.Tree())
+		}
+		path = node(t, l, "/n-")
 		if err := remove(t, l, path, &zk.SetDataRequest{Path: "/missing", Version: -1}); err != nil || srv.Exists(path) {
 			t.Errorf("%v, still there: %v", err, srv.Exists(path))
 		}
 		srv.ResetCounts()
-		err := remove(t, l, path, &zk.SetDataRequest{Path: "/missing", Version: -1})
+		err = remove(t, l, path, &zk.SetDataRequest{Path: "/missing", Version: -1})
 		if n := srv.Requests().Of(zktest.OpDelete); !errors.Is(err, zk.ErrNoNode) || n != 0 {
 			t.Errorf("a node that is gone: %v, deleted %d times", err, n)
 		}

@@ -65,12 +65,12 @@ func (b *Barrier) Set(ctx context.Context) error {
 }
 
 // Remove removes the barrier, if it is set, and lets all pass who wait. It takes
-// two round trips. The errors are those of Set.
+// two round trips, or three if it is not set. The errors are those of Set.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return b.repeat(ctx, "remove", func(life *session.Life) (bool, error) {
 		data, stat, err := life.Get(ctx, b.path)
 		if errors.Is(err, zk.ErrNoNode) {
-			return true, nil
+			return b.absent(ctx, life)
 		}
 		if err := checked(data, err); err != nil {
 			return false, err
@@ -89,8 +89,9 @@ func (b *Barrier) Remove(ctx context.Context) error {
 }
 
 // Wait returns nil at the first moment at which it sees no barrier, which is at
-// once where none is set. It waits on over a lost session. All who wait are woken
-// together, since all may pass; those in one session share one watch.
+// once where none is set; one that was set before the call is seen, whatever server we
+// are connected to. It waits on over a lost session. All who wait are woken together,
+// since all may pass; those in one session share one watch.
 //
 // Errors, inside a *recipes.Error: context.Cause(ctx); recipes.ErrConflict,
 // ErrPermission, ErrSessionClosed.
@@ -98,7 +99,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	return b.repeat(ctx, "wait", func(life *session.Life) (bool, error) {
 		w, err := life.Watch(ctx, b.path)
 		if errors.Is(err, zk.ErrNoNode) {
-			return true, nil
+			return b.absent(ctx, life)
 		}
 		if err != nil {
 			return false, err
@@ -113,6 +114,16 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		return false, nil
 	})
+}
+
+// absent reports whether no barrier is set, which a server that lags behind may say of
+// one that was.
+func (b *Barrier) absent(ctx context.Context, life *session.Life) (bool, error) {
+	if err := life.Sync(ctx, b.path); err != nil {
+		return false, err
+	}
+	stat, err := life.Exists(ctx, b.path)
+	return err == nil && stat == nil, err
 }
 
 // repeat makes attempts, with one life after the other, until one of them is done

@@ -101,6 +101,28 @@ func TestAnswersOfABarrierAreLost(t *testing.T) {
 	}
 }
 
+// A barrier is set, which the follower to which we are connected has not heard of.
+func TestBarrierIsSetWhileTheFollowerLags(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		s, setter := e.Open(), gate(e, e.Open())
+		e.StaleReads(s.ID(), true)
+		must(t, setter.Set(e.T.Context()))
+		w := wait(e, gate(e, s))
+		if !pending(w) {
+			e.T.Fatal("passed a barrier that was set before")
+		}
+		must(t, setter.Remove(e.T.Context()))
+		must(t, locktest.Await(e, w))
+
+		e.StaleReads(s.ID(), true)
+		must(t, setter.Set(e.T.Context()))
+		must(t, gate(e, s).Remove(e.T.Context()))
+		if e.Exists(locktest.Path) {
+			t.Error("not removed")
+		}
+	})
+}
+
 func TestWaitEndsOtherwise(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {
 		s := e.Open()

@@ -44,8 +44,18 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 
 // serve runs fn for one term, and reports whether to campaign again.
 func (e *Election) serve(ctx context.Context, t *Term, fn func(context.Context, *Term) error) (again bool, err error) {
+	lost := func(cause, returned error) (bool, error) {
+		if returned != nil {
+			e.set.Logger.Info("term lost, campaigning again", "path", e.Path(), "cause", cause, "returned", returned)
+		}
+		return true, nil
+	}
 	defer func() { // also on a panic
-		if rerr := t.Resign(ctx); !again && rerr != nil && ctx.Err() == nil && !errors.Is(rerr, recipes.ErrRevoked) {
+		switch rerr := t.Resign(ctx); {
+		case again || rerr == nil || ctx.Err() != nil:
+		case errors.Is(rerr, recipes.ErrRevoked): // which shows only now
+			again, err = lost(rerr, err)
+		default:
 			err = errors.Join(err, rerr)
 		}
 	}()
@@ -59,10 +69,7 @@ func (e *Election) serve(ctx context.Context, t *Term, fn func(context.Context, 
 		}
 		return false, &recipes.Error{Op: "run", Path: e.Path(), Reason: cause, LastErr: err}
 	case errors.Is(ended, recipes.ErrRevoked):
-		if err != nil {
-			e.set.Logger.Info("term lost, campaigning again", "path", e.Path(), "cause", ended, "returned", err)
-		}
-		return true, nil
+		return lost(ended, err)
 	case ended != nil && err == nil: // it stepped down
 		return true, nil
 	}

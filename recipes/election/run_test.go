@@ -132,6 +132,29 @@ func TestRunLosesItsTerm(t *testing.T) {
 	}
 }
 
+// fn returns before anybody has noticed that the term is lost.
+func TestRunFindsAtItsResignationThatTheTermIsLost(t *testing.T) {
+	for _, returned := range []error{nil, errors.New("failed")} {
+		locktest.Run(t, func(e *locktest.Env) {
+			r := run(e, fresh(e))
+			_, ctx := r.begun()
+			r.ends(func() error {
+				e.Delete(locktest.Path + "/" + e.Children(locktest.Path)[0])
+				return returned
+			})
+			_, ctx2 := r.begun()
+			if ctx.Err() == nil || ctx2.Err() != nil {
+				t.Errorf("the first term: %v, the second: %v", ctx.Err(), ctx2.Err())
+			}
+			r.ends(func() error { return returned })
+			if err := r.result(); err != returned {
+				t.Errorf("Run: %v, want %v", err, returned)
+			}
+			e.Empty()
+		})
+	}
+}
+
 // case 70
 func TestRunStepsDownAndStaysACandidate(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {

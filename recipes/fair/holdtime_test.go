@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/fair"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // A tenant is a flow that wants the lock all the time.
@@ -244,6 +246,24 @@ func TestAccountIsRemoved(t *testing.T) {
 		}
 		e.empty()
 	})
+}
+
+// The flow's nodes are reaped while the lock is held: a release is one all the same, after
+// which no lock delay is due.
+func TestAccountIsReapedWhileHeldWithALockDelay(t *testing.T) {
+	run(t, func(e env) {
+		opts := []recipes.Option{fair.ByHoldTime(), recipes.LockDelay(time.Hour)}
+		g := e.Lock(e.lock(append(opts, fair.Flow("a", 1))...))
+		time.Sleep(10 * time.Minute)
+		if e.Exists(flows + "/a") {
+			t.Fatalf("not reaped:\n%s", e.Tree())
+		}
+		next := e.Start(e.lock(append(opts, fair.Flow("b", 1))...).Lock)
+		synctest.Wait()
+		e.Release(g)
+		e.Release(next.Grant(time.Second))
+		e.empty()
+	}, zktest.ReapInterval(time.Minute))
 }
 
 // Clients without the option, with a flow or without, and others that share: all go on,

@@ -159,6 +159,11 @@ func TestNobodyDied(t *testing.T) {
 			e.Release(g)
 			time.Sleep(10 * time.Second)
 		},
+		"released, after somebody had removed what keeps the record": func(e *locktest.Env, m recipes.Lockable, id int64, _ func() error) {
+			g := e.Lock(m)
+			e.Delete(locktest.Path + "/delay-2147483647")
+			e.Release(g)
+		},
 		"closed": func(e *locktest.Env, m recipes.Lockable, id int64, closeSession func() error) {
 			e.Lock(m)
 			closeSession()

@@ -45,6 +45,19 @@ func TestSizeGoesWithTheDirectory(t *testing.T) {
 	}, zktest.ReapInterval(time.Second))
 }
 
+// The follower to which the operator is connected still shows the size that is asked for.
+func TestResizedWhileTheFollowerLags(t *testing.T) {
+	run(t, func(e env) {
+		e.resize(e.fresh(1), 3)
+		s := e.Open()
+		e.StaleReads(s.ID(), true)
+		e.resize(e.fresh(1), 5)
+		e.resize(e.sem(s, 1), 3)
+		e.take(e.fresh(5), 1).Fails(time.Second, recipes.ErrConflict)
+		e.Release(e.held(e.fresh(3), 3))
+	})
+}
+
 func TestGrowingAdmitsWaitersAtOnce(t *testing.T) {
 	run(t, func(e env) {
 		g := e.held(e.fresh(1), 1)

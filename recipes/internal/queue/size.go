@@ -158,12 +158,13 @@ func (q *Queue) resize(ctx context.Context, life *session.Life, size int) (done 
 	if err != nil {
 		return false, err
 	}
-	if r.Size == size && kept != nil {
-		q.follow(size, stat.Czxid)
-		return true, nil
+	var ops []any
+	if r.Size == size && kept != nil { // unless that was read from a server that lags behind
+		ops = append(ops, &zk.CheckVersionRequest{Path: q.path, Version: stat.Version})
+	} else {
+		r.Recipe, r.Size = q.recipe.Name, size
+		ops = append(ops, &zk.SetDataRequest{Path: q.path, Data: r.encode(), Version: stat.Version})
 	}
-	r.Recipe, r.Size = q.recipe.Name, size
-	ops := []any{&zk.SetDataRequest{Path: q.path, Data: r.encode(), Version: stat.Version}}
 	if kept == nil {
 		ops = append(ops, &zk.CreateRequest{Path: q.path + "/" + resized, Flags: zk.FlagPersistent})
 	}
