@@ -26,7 +26,8 @@ func devSubcommand() subcommand {
 		help:     devHelp,
 		flags: func(fs *flag.FlagSet) func([]string) error {
 			addr := fs.String("addr", "127.0.0.1:2181", "`host:port` to listen on; port 0 takes a free one")
-			tick := fs.Duration("tick", 2*time.Second, "tick; sessions last 2 to 20 ticks")
+			tick := new(time.Duration)
+			durationOr(fs, tick, "tick", 2*time.Second, "a tick is this `duration`; sessions last 2 to 20 ticks")
 			verbose := fs.Bool("v", false, "log sessions and connections to stderr")
 			return func(args []string) error {
 				if len(args) > 0 {
