@@ -5,8 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -36,10 +38,18 @@ func devSubcommand() subcommand {
 				if *tick < time.Millisecond {
 					return usagef("-tick %v: want 1ms or more", *tick)
 				}
+				if _, port, err := net.SplitHostPort(*addr); err != nil || !validPort(port) {
+					return usagef("-addr %q: want host:port, with a port from 0 to 65535", *addr)
+				}
 				return dev(*addr, *tick, *verbose)
 			}
 		},
 	}
+}
+
+func validPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
 }
 
 func dev(addr string, tick time.Duration, verbose bool) error {
