@@ -19,10 +19,18 @@ import (
 )
 
 func main() {
-	addr := flag.String("redis", "", "address of a Redis server; without it, one is started")
-	zk := flag.String("zookeeper", "", "address of a ZooKeeper server, whose locks are then measured, too")
-	each := flag.Duration("for", 2*time.Second, "how long each measurement takes, for each library")
+	addr := flag.String("redis", "", "`host:port` of a Redis server (default: one is started, by the program redis-server)")
+	zk := flag.String("zookeeper", "", "`host:port` of a ZooKeeper server (default: ZooKeeper locks are not measured)")
+	each := flag.Duration("for", 2*time.Second, "how long each measurement takes, for each library: more than 0")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "Usage: go run ./bench [flags]\n\nbench measures these locks beside those of other libraries, and prints tables.\n\n")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
+	if flag.NArg() > 0 || *each <= 0 {
+		fmt.Fprintln(os.Stderr, "bench: want flags only, and more than 0 for -for")
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *addr, *zk, *each); err != nil {

@@ -89,8 +89,13 @@ func (v *View) left() []string {
 			}
 		}
 		slices.Sort(watches)
-		list = append(list, fmt.Sprintf("session %s (connected: %v) with ephemeral nodes %q and watches %q",
-			hex(sess.id), sess.conn != nil, v.s.tree.ephemeralsOf(sess.id), watches))
+		how := "connected"
+		if sess.conn == nil {
+			how = fmt.Sprintf("not connected: a client that was cut off from it does not close it, and it would expire in %v; wait for that, or call Expire",
+				time.Until(sess.expires))
+		}
+		list = append(list, fmt.Sprintf("session %s (%s) with ephemeral nodes %q and watches %q",
+			hex(sess.id), how, v.s.tree.ephemeralsOf(sess.id), watches))
 	}
 	return list
 }

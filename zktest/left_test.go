@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestWhatIsLeftFailsTheTest(t *testing.T) {
@@ -22,6 +23,14 @@ func TestWhatIsLeftFailsTheTest(t *testing.T) {
 			c.ok(OpGetChildren, "/", true)
 			return func() {}
 		}, nil, `with ephemeral nodes ["/e"] and watches ["children of /"]`},
+		{"SessionOfAClientThatWasCutOff", func(t *testing.T, s *Server) func() {
+			rawSession(t, s)
+			sess := s.Sessions()[0]
+			time.Sleep(sess.Timeout / 4)
+			s.Cut(sess.ID)
+			synctest.Wait()
+			return func() {}
+		}, nil, "not connected: a client that was cut off"},
 		{"Goroutine", leaveGoroutine, nil, "leaveGoroutine"},
 		{"AllowedGoroutine", leaveGoroutine, []Option{AllowGoroutines()}, ""},
 		{"AllowedWithSessions", leaveGoroutine, []Option{AllowOpenSessions()}, ""},

@@ -93,7 +93,9 @@ func New(opts ...Option) (*Server, error) {
 // and watches that it keeps, or a goroutine that was started after this call by
 // the goroutine that made it, or by one that it had started, and that does not end
 // within a few seconds. A client that was closed in an orderly way leaves
-// nothing. AllowOpenSessions and AllowGoroutines ask for less.
+// nothing; one that was cut off can't close its session, which is left until it
+// expires: wait for that (in a bubble, time.Sleep of the session timeout costs
+// nothing), or call Expire. AllowOpenSessions and AllowGoroutines ask for less.
 //
 // Goroutines are told by a pprof label, so tests may run in parallel.
 func Start(t testing.TB, opts ...Option) *Server {

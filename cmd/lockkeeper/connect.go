@@ -33,27 +33,25 @@ type connFlags struct {
 }
 
 func (f *connFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.servers, "servers", "", "members of the ensemble: `host:port,…`; port 2181 where left out\n(required, here or in $"+envServers+")")
-	fs.StringVar(&f.chroot, "chroot", "", "take every `path` below this one; made if missing")
-	fs.DurationVar(&f.timeout, "timeout", session.DefaultTimeout, "session timeout to ask for")
-	fs.DurationVar(&f.connect, "connect-timeout", 30*time.Second, "give up if there is no session after this time; 0: never")
+	text(fs, &f.servers, "servers", "members of the ensemble: `host:port,…`; port 2181 where left out\n(required, here or in $"+envServers+")")
+	text(fs, &f.chroot, "chroot", "take every `path` below this one; made if missing (default: none)")
+	durationOr(fs, &f.timeout, "timeout", session.DefaultTimeout, "ask for a session timeout of this `duration`; servers grant 2 to 20 of their\nticks unless they were told otherwise")
+	durationOr(fs, &f.connect, "connect-timeout", 30*time.Second, "give up if there is no session after this `duration`; 0: never")
 	fs.Func("auth", "identity to present, as `scheme:credentials`; may be repeated. Arguments can\nbe seen by other users: $"+envAuth+", one identity a line, is safer", func(s string) error {
 		f.auth = append(f.auth, s) // checked later: an error here would quote it
 		return nil
 	})
 	fs.BoolVar(&f.tls, "tls", false, "use TLS; implied by the flags that follow")
-	fs.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` of the authorities to trust (default: the system's)")
-	fs.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` of our certificate")
-	fs.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` of its key")
-	fs.StringVar(&f.tlsServer, "tls-server-name", "", "`name` to expect in the servers' certificates (default: the host in -servers)")
+	text(fs, &f.tlsCA, "tls-ca", "PEM `file` of the authorities to trust (default: the system's)")
+	text(fs, &f.tlsCert, "tls-cert", "PEM `file` of our certificate")
+	text(fs, &f.tlsKey, "tls-key", "PEM `file` of its key")
+	text(fs, &f.tlsServer, "tls-server-name", "`name` to expect in the servers' certificates (default: the host in -servers)")
 	fs.BoolVar(&f.verbose, "v", false, "say on stderr what happens")
 }
 
 // check refuses values that can't be right. It sends nothing.
 func (f *connFlags) check() error {
 	switch {
-	case f.connect < 0:
-		return usagef("-connect-timeout %v: want 0 or more", f.connect)
 	case f.timeout <= 0:
 		return usagef("-timeout %v: want more than 0", f.timeout)
 	case (f.tlsCert == "") != (f.tlsKey == ""):
@@ -95,6 +93,9 @@ func (f *connFlags) connectLimit(ctx context.Context) (context.Context, context.
 // sessionConfig makes the configuration. It reads files, and sends nothing.
 func (f *connFlags) sessionConfig(log *slog.Logger) (session.Config, error) {
 	cfg := session.Config{Chroot: f.chroot, Timeout: f.timeout, Logger: log}
+	if f.timeout < session.MinTimeout || f.timeout > session.MaxTimeout {
+		return cfg, usagef("-timeout %v: want %v to %v", f.timeout, session.MinTimeout, session.MaxTimeout)
+	}
 	var err error
 	if cfg.Servers, err = parseServers(f.servers); err != nil {
 		return cfg, err
@@ -130,6 +131,9 @@ func parseServers(list string) ([]string, error) {
 		}
 		if _, _, err := net.SplitHostPort(s); err != nil {
 			s = net.JoinHostPort(strings.Trim(s, "[]"), "2181")
+		}
+		if err := session.ValidateServer(s); err != nil {
+			return nil, usagef("%s: %w", from, err)
 		}
 		servers = append(servers, s)
 	}

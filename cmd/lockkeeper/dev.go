@@ -5,8 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -26,7 +28,8 @@ func devSubcommand() subcommand {
 		help:     devHelp,
 		flags: func(fs *flag.FlagSet) func([]string) error {
 			addr := fs.String("addr", "127.0.0.1:2181", "`host:port` to listen on; port 0 takes a free one")
-			tick := fs.Duration("tick", 2*time.Second, "tick; sessions last 2 to 20 ticks")
+			tick := new(time.Duration)
+			durationOr(fs, tick, "tick", 2*time.Second, "a tick is this `duration`; sessions last 2 to 20 ticks")
 			verbose := fs.Bool("v", false, "log sessions and connections to stderr")
 			return func(args []string) error {
 				if len(args) > 0 {
@@ -35,10 +38,18 @@ func devSubcommand() subcommand {
 				if *tick < time.Millisecond {
 					return usagef("-tick %v: want 1ms or more", *tick)
 				}
+				if _, port, err := net.SplitHostPort(*addr); err != nil || !validPort(port) {
+					return usagef("-addr %q: want host:port, with a port from 0 to 65535", *addr)
+				}
 				return dev(*addr, *tick, *verbose)
 			}
 		},
 	}
+}
+
+func validPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
 }
 
 func dev(addr string, tick time.Duration, verbose bool) error {

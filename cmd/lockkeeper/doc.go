@@ -25,9 +25,9 @@
 //	  -by-hold-time
 //	        flows share the time for which the lock is held, rather than the number of turns
 //	  -chroot path
-//	        take every path below this one; made if missing
+//	        take every path below this one; made if missing (default: none)
 //	  -connect-timeout duration
-//	        give up if there is no session after this time; 0: never (default 30s)
+//	        give up if there is no session after this duration; 0: never (default 30s)
 //	  -flow name
 //	        be one of the flow with this name: flows share the lock, whoever has more
 //	        requests
@@ -42,7 +42,8 @@
 //	        end the command when it has held the lock for this duration
 //	        (default: no limit)
 //	  -owner name
-//	        name shown to others that look at the lock (default host/pid)
+//	        name shown to others that look at the lock, 1 to 256 bytes
+//	        (default host/pid)
 //	  -permits number
 //	        take a semaphore with this number of permits, which is the same for all:
 //	        so many hold it at a time
@@ -61,7 +62,8 @@
 //	  -take number
 //	        take this number of the permits, all at once (default 1)
 //	  -timeout duration
-//	        session timeout to ask for (default 10s)
+//	        ask for a session timeout of this duration; servers grant 2 to 20 of their
+//	        ticks unless they were told otherwise (default 10s)
 //	  -tls
 //	        use TLS; implied by the flags that follow
 //	  -tls-ca file
@@ -176,9 +178,9 @@
 //	        identity to present, as scheme:credentials; may be repeated. Arguments can
 //	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
 //	  -chroot path
-//	        take every path below this one; made if missing
+//	        take every path below this one; made if missing (default: none)
 //	  -connect-timeout duration
-//	        give up if there is no session after this time; 0: never (default 30s)
+//	        give up if there is no session after this duration; 0: never (default 30s)
 //	  -grace duration
 //	        duration that the command has to end by itself when the term is being lost;
 //	        at most a third of the session timeout (default 2s, or a fifth of the
@@ -192,12 +194,14 @@
 //	  -once
 //	        one term only: exit, too, when the term was lost
 //	  -owner name
-//	        name shown to others that look at the term (default host/pid)
+//	        name shown to others that look at the term, 1 to 256 bytes
+//	        (default host/pid)
 //	  -servers host:port,…
 //	        members of the ensemble: host:port,…; port 2181 where left out
 //	        (required, here or in $LOCKKEEPER_SERVERS)
 //	  -timeout duration
-//	        session timeout to ask for (default 10s)
+//	        ask for a session timeout of this duration; servers grant 2 to 20 of their
+//	        ticks unless they were told otherwise (default 10s)
 //	  -tls
 //	        use TLS; implied by the flags that follow
 //	  -tls-ca file
@@ -211,7 +215,7 @@
 //	  -v
 //	        say on stderr what happens
 //	  -value text
-//	        text to publish while elected (default: the owner)
+//	        text to publish while elected; it may be empty (default: the owner)
 //
 //	elect is a candidate in the election at PATH, runs COMMAND while it is elected, and
 //	shows a value, such as an address, to all who ask who leads: see lockkeeper leader.
@@ -244,14 +248,15 @@
 //	        identity to present, as scheme:credentials; may be repeated. Arguments can
 //	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
 //	  -chroot path
-//	        take every path below this one; made if missing
+//	        take every path below this one; made if missing (default: none)
 //	  -connect-timeout duration
-//	        give up if there is no session after this time; 0: never (default 30s)
+//	        give up if there is no session after this duration; 0: never (default 30s)
 //	  -servers host:port,…
 //	        members of the ensemble: host:port,…; port 2181 where left out
 //	        (required, here or in $LOCKKEEPER_SERVERS)
 //	  -timeout duration
-//	        session timeout to ask for (default 10s)
+//	        ask for a session timeout of this duration; servers grant 2 to 20 of their
+//	        ticks unless they were told otherwise (default 10s)
 //	  -tls
 //	        use TLS; implied by the flags that follow
 //	  -tls-ca file
@@ -287,16 +292,17 @@
 //	        identity to present, as scheme:credentials; may be repeated. Arguments can
 //	        be seen by other users: $LOCKKEEPER_AUTH, one identity a line, is safer
 //	  -chroot path
-//	        take every path below this one; made if missing
+//	        take every path below this one; made if missing (default: none)
 //	  -connect-timeout duration
-//	        give up if there is no session after this time; 0: never (default 30s)
+//	        give up if there is no session after this duration; 0: never (default 30s)
 //	  -json
 //	        print JSON, for programs
 //	  -servers host:port,…
 //	        members of the ensemble: host:port,…; port 2181 where left out
 //	        (required, here or in $LOCKKEEPER_SERVERS)
 //	  -timeout duration
-//	        session timeout to ask for (default 10s)
+//	        ask for a session timeout of this duration; servers grant 2 to 20 of their
+//	        ticks unless they were told otherwise (default 10s)
 //	  -tls
 //	        use TLS; implied by the flags that follow
 //	  -tls-ca file
@@ -375,7 +381,7 @@
 //	  -addr host:port
 //	        host:port to listen on; port 0 takes a free one (default "127.0.0.1:2181")
 //	  -tick duration
-//	        tick; sessions last 2 to 20 ticks (default 2s)
+//	        a tick is this duration; sessions last 2 to 20 ticks (default 2s)
 //	  -v
 //	        log sessions and connections to stderr
 //

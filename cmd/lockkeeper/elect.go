@@ -49,10 +49,11 @@ func electSubcommand() subcommand {
 				if err != nil {
 					return err
 				}
-				if f.value == "" {
-					f.value = j.owner
+				value := j.owner
+				if f.value != nil {
+					value = *f.value
 				}
-				return (&candidate{job: j, value: []byte(f.value), once: f.once}).run()
+				return (&candidate{job: j, value: []byte(value), once: f.once}).run()
 			}
 		},
 	}
@@ -61,19 +62,22 @@ func electSubcommand() subcommand {
 // electFlags are the flags of elect, as given.
 type electFlags struct {
 	holdFlags
-	value string
+	value *string // nil: not given
 	once  bool
 }
 
 func (f *electFlags) register(fs *flag.FlagSet) {
 	f.holdFlags.register(fs, "term")
-	fs.StringVar(&f.value, "value", "", "`text` to publish while elected (default: the owner)")
+	fs.Func("value", "`text` to publish while elected; it may be empty (default: the owner)", func(s string) error {
+		f.value = &s
+		return nil
+	})
 	fs.BoolVar(&f.once, "once", false, "one term only: exit, too, when the term was lost")
 }
 
 func (f *electFlags) check() error {
-	if len(f.value) > election.MaxValue {
-		return usagef("-value has %d bytes: want %d at most", len(f.value), election.MaxValue)
+	if f.value != nil && len(*f.value) > election.MaxValue {
+		return usagef("-value has %d bytes: want %d at most", len(*f.value), election.MaxValue)
 	}
 	return f.holdFlags.check()
 }

@@ -20,6 +20,8 @@ func TestGrace(t *testing.T) {
 		{3 * s, unset, 9 * s, 3 * s},
 		{3*s + 1, unset, 9 * s, -1},
 		{0, unset, 9 * s, 0},
+		{unset, s + 1, 40 * s, s / 5},
+		{unset, s, 40 * s, -1}, // too short for the command to be started
 	} {
 		f := holdFlags{connFlags: connFlags{timeout: 10 * s}, grace: tt.grace, maxHold: tt.maxHold}
 		got, err := f.graceWithin(tt.timeout)

@@ -78,10 +78,10 @@ func (j *job) parseArgs(subcommand string, args []string) error {
 func (j *job) findCommand() error {
 	file, err := exec.LookPath(j.argv[0])
 	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return &failure{exitNotStarted, err}
-	case err != nil:
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &failure{exitNotFound, err}
+	case err != nil: // a directory, say
+		return &failure{exitNotStarted, err}
 	}
 	j.name = j.argv[0]
 	j.argv = append([]string{file}, j.argv[1:]...)

@@ -33,13 +33,13 @@ func (f *kindFlags) register(fs *flag.FlagSet) {
 		f.rw = s
 		return nil
 	})
-	count(fs, &f.permits, "permits", "take a semaphore with this `number` of permits, which is the same for all:\nso many hold it at a time")
-	count(fs, &f.take, "take", "take this `number` of the permits, all at once (default 1)")
+	count(fs, &f.permits, semaphore.MaxSize, "permits", "take a semaphore with this `number` of permits, which is the same for all:\nso many hold it at a time")
+	count(fs, &f.take, semaphore.MaxSize, "take", "take this `number` of the permits, all at once (default 1)")
 	fs.Func("flow", "be one of the flow with this `name`: flows share the lock, whoever has more\nrequests", func(s string) error {
 		f.flow = &s
 		return nil
 	})
-	count(fs, &f.weight, "weight", "the flow's share of the lock is in proportion to this `number` (default 1)")
+	count(fs, &f.weight, fair.MaxWeight, "weight", "the flow's share of the lock is in proportion to this `number` (default 1)")
 	fs.BoolVar(&f.byHoldTime, "by-hold-time", false, "flows share the time for which the lock is held, rather than the number of turns")
 }
 
@@ -52,8 +52,6 @@ func (f *kindFlags) check(lockDelay bool) error {
 		return usagef("-permits and -shared exclude each other")
 	case f.permits > 0 && f.rw != "":
 		return usagef("-permits and -rw exclude each other")
-	case f.permits > semaphore.MaxSize:
-		return usagef("-permits %d: want %d at most", f.permits, semaphore.MaxSize)
 	case f.take > 0 && f.permits == 0:
 		return usagef("-take goes with -permits")
 	case f.take > f.permits:

@@ -30,11 +30,12 @@ func main() {
 
 func run(ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("fairness", flag.ContinueOnError)
-	servers := flags.String("servers", "", "`host:port` of your own servers, with commas in between")
-	inProcess := flags.Bool("inprocess", false, "use a server in this process")
-	only := flags.String("only", "", "the `tables` to print, such as \"be\"; default all: "+tableNames())
-	grants := flags.Int("grants", 2000, "grants that shares are counted over")
-	hold := flags.Duration("hold", 2*time.Millisecond, "how long the lock is held each time")
+	servers := flags.String("servers", "", "`host:port` of your own servers, with commas in between\n(default: one is started in a container, which needs Docker)")
+	inProcess := flags.Bool("inprocess", false, "use a server in this process: needs nothing")
+	only := flags.String("only", "", "the `tables` to print, such as \"be\" (default: all)")
+	grants := flags.Int("grants", 2000, "grants that shares are counted over: 100 to 1000000")
+	hold := flags.Duration("hold", 2*time.Millisecond, "how long the lock is held each time: 0s to 1s")
+	flags.Usage = func() { usage(flags) }
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
@@ -63,6 +64,16 @@ func run(ctx context.Context, args []string) int {
 		return 1
 	}
 	return r.verdict()
+}
+
+func usage(flags *flag.FlagSet) {
+	w := flags.Output()
+	fmt.Fprint(w, "Usage: go run ./integration/fairness [flags]\n\nfairness measures how the fair lock shares itself between flows, and prints tables:\n\n")
+	for _, t := range all {
+		fmt.Fprintf(w, "  %s  %s\n", t.name, t.title)
+	}
+	fmt.Fprint(w, "\nThe exit code is 1 if a promised figure was missed.\n\n")
+	flags.PrintDefaults()
 }
 
 func checkFlags(flags *flag.FlagSet, servers string, inProcess bool, only string, grants int, hold time.Duration) error {

@@ -52,7 +52,7 @@ func TestCharge(t *testing.T) {
 		{"comes back where the others are", usage{Used: 1e6, Turn: 1e6}, time.Second, 1, 3e6, usage{Used: 4e6, Turn: 1e6}},
 		{"a long one fades", usage{Used: 0, Turn: 8000}, time.Millisecond, 1, 0, usage{Used: 1000, Turn: 7000}},
 		{"a millisecond at least", usage{}, time.Nanosecond, 1, 0, usage{Used: 1000, Turn: 1000}},
-		{"and something for any weight", usage{}, time.Nanosecond, maxWeight, 0, usage{Used: 1, Turn: 1000}},
+		{"and something for any weight", usage{}, time.Nanosecond, MaxWeight, 0, usage{Used: 1, Turn: 1000}},
 		{"the clock went back", usage{Used: 10, Turn: 0}, -time.Hour, 1, 0, usage{Used: 1010, Turn: 1000}},
 	} {
 		if got := c.u.charge(c.held, c.weight, queue.Clock{Level: c.level}); got != c.want {

@@ -35,10 +35,10 @@ type params struct {
 	holdTime bool
 }
 
-const (
-	maxName   = 128
-	maxWeight = 1_000_000
-)
+// MaxWeight is the largest weight of a flow.
+const MaxWeight = 1_000_000
+
+const maxName = 128
 
 // known takes in an option.
 func (p *params) known(v any) error {
@@ -74,8 +74,8 @@ func (f flow) check() error {
 	switch {
 	case f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name) || strings.ContainsFunc(f.Name, isControl):
 		return fmt.Errorf("%w: Flow(%q, …): want a name of 1 to %d bytes of UTF-8 without control characters", recipes.ErrInvalid, f.Name, maxName)
-	case f.Weight < 1 || f.Weight > maxWeight:
-		return fmt.Errorf("%w: Flow(%q, %d): want a weight of 1 to %d", recipes.ErrInvalid, f.Name, f.Weight, maxWeight)
+	case f.Weight < 1 || f.Weight > MaxWeight:
+		return fmt.Errorf("%w: Flow(%q, %d): want a weight of 1 to %d", recipes.ErrInvalid, f.Name, f.Weight, MaxWeight)
 	}
 	return nil
 }

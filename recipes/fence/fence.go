@@ -53,12 +53,16 @@ func (g *Gate) Admit(t recipes.Token) error {
 }
 
 // Do admits t and runs fn while no other token can be admitted: for writes that
-// must not be overtaken between the check and their end. It returns ErrStale
-// without running fn, or fn's error; t counts as seen either way.
+// must not be overtaken between the check and their end. Until fn returns, all
+// other calls wait, so fn must not use the Gate. It returns an error that matches
+// ErrStale without running fn, or fn's error, after which t counts as seen, too.
 func (g *Gate) Do(t recipes.Token, fn func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t == 0 || t < g.largest {
+	if t == 0 {
+		return fmt.Errorf("%w: 0 is no token", ErrStale)
+	}
+	if t < g.largest {
 		return fmt.Errorf("%w: %v, after %v", ErrStale, t, g.largest)
 	}
 	g.largest = t
