@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,6 +14,14 @@ import (
 // those, the node is deleted alone. An error means that the server refused to
 // delete it, so that it stays until the session ends.
 func (l *Life) Remove(path string, with []any, done func(error)) {
+	l.giveUp(nil, path, with, done)
+}
+
+// A removal is under way: these operations delete a node, first of all.
+type removal struct{ ops []any }
+
+// giveUp is Remove for a node that h holds, if that is not nil, and does so no more.
+func (l *Life) giveUp(h *Hold, path string, with []any, done func(error)) {
 	full := make([]any, 0, len(with)+1)
 	full = append(full, &zk.DeleteRequest{Path: l.Full(path), Version: -1})
 	for _, op := range with {
@@ -23,7 +32,24 @@ func (l *Life) Remove(path string, with []any, done func(error)) {
 		}
 		full = append(full, op)
 	}
-	if !l.spawn(func() { done(l.remove(path, full)) }) {
+	r := &removal{full}
+	l.mu.Lock()
+	if h != nil {
+		h.removeLocked(nil, false)
+	}
+	over := l.ended != nil
+	if !over {
+		l.removals[r] = struct{}{}
+		l.wg.Go(func() {
+			err := l.remove(path, full)
+			l.mu.Lock()
+			delete(l.removals, r)
+			l.mu.Unlock()
+			done(err)
+		})
+	}
+	l.mu.Unlock()
+	if over {
 		done(nil) // the node goes with its session
 	}
 }
@@ -32,7 +58,7 @@ func (l *Life) remove(path string, ops []any) error {
 	_, err := repeat(l.ctx, l, "delete", path, func(c *zk.Conn) (struct{}, error) {
 		if len(ops) > 1 {
 			res, err := l.commit(c, ops...)
-			if classify(err) != answered || refusedFirst(res) {
+			if classify(err) != answered || firstRefused(res) == 0 {
 				return struct{}{}, err
 			}
 			ops = ops[:1]
@@ -50,5 +76,8 @@ func (l *Life) remove(path string, ops []any) error {
 	return err
 }
 
-// refusedFirst reports whether a transaction failed for its first operation.
-func refusedFirst(res []zk.MultiResponse) bool { return len(res) > 0 && res[0].Error != nil }
+// firstRefused returns for which of its operations a transaction failed; -1 if that is
+// not said.
+func firstRefused(res []zk.MultiResponse) int {
+	return slices.IndexFunc(res, func(r zk.MultiResponse) bool { return r.Error != nil })
+}
