@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -121,6 +122,10 @@ func (h *Hold) isOwn(stat *zk.Stat) bool {
 // Drop ends the hold without calling lost. The node is the caller's to remove.
 func (h *Hold) Drop() { h.remove(nil, false) }
 
+// GiveUp is Drop, and Remove of the node, at once: [Session.Close] comes before both or
+// after both.
+func (h *Hold) GiveUp(with []any, done func(error)) { h.l.giveUp(h, h.path, with, done) }
+
 // Lost returns what lost is called with, from the moment on when Remaining is
 // zero because of it, which is before the call. The cause is nil for a hold that
 // is not lost.
@@ -137,6 +142,11 @@ func (h *Hold) Lost() (cause error, gone bool) {
 func (h *Hold) remove(cause error, gone bool) bool {
 	h.l.mu.Lock()
 	defer h.l.mu.Unlock()
+	return h.removeLocked(cause, gone)
+}
+
+// removeLocked is remove for one who holds the life's mutex.
+func (h *Hold) removeLocked(cause error, gone bool) bool {
 	if isClosed(h.dropped) {
 		return false
 	}
@@ -244,18 +254,11 @@ func (l *Life) Prove(ctx context.Context, path string) error {
 
 // farewell deletes what was held, in order, before the session is closed: an
 // orderly exit is no death. Those who wait are served sooner and know that the
-// lock was released. It does not wait for long: closing does the rest.
-func (l *Life) farewell(holds map[*Hold]struct{}) {
-	if len(holds) == 0 {
-		return
-	}
-	finished := make(chan struct{}, len(holds))
-	l.mu.Lock()
-	up := l.connected
-	l.mu.Unlock()
-	if !up {
-		return
-	}
+// lock was released. Removals that are under way, which may not have been sent yet, are
+// sent once more, since what goes with them counts: the second finds no node, and does
+// nothing. It does not wait for long: closing does the rest.
+func (l *Life) farewell(holds map[*Hold]struct{}, removals map[*removal]struct{}) {
+	var last [][]any
 	for h := range holds {
 		ops := []any{&zk.DeleteRequest{Path: l.Full(h.path), Version: -1}}
 		for _, op := range h.farewell {
@@ -263,18 +266,49 @@ func (l *Life) farewell(holds map[*Hold]struct{}) {
 				ops = append(ops, op)
 			}
 		}
+		last = append(last, ops)
+	}
+	for r := range removals {
+		if len(r.ops) > 1 {
+			last = append(last, r.ops)
+		}
+	}
+	if len(last) == 0 {
+		return
+	}
+	finished := make(chan struct{}, len(last))
+	l.mu.Lock()
+	up := l.connected
+	l.mu.Unlock()
+	if !up {
+		return
+	}
+	for _, ops := range last {
 		l.wg.Go(func() {
-			l.conn.Multi(ops...)
+			l.leave(ops)
 			finished <- struct{}{}
 		})
 	}
 	t := time.NewTimer(150 * time.Millisecond)
 	defer t.Stop()
-	for range holds {
+	for range last {
 		select {
 		case <-finished:
 		case <-t.C:
 			return
 		}
+	}
+}
+
+// leave deletes a node, with all of the operations behind it that are not refused. What
+// they were to undo may be on its way, and comes to nothing without the node.
+func (l *Life) leave(ops []any) {
+	for {
+		res, err := l.conn.Multi(ops...)
+		bad := firstRefused(res)
+		if err == nil || bad <= 0 {
+			return
+		}
+		ops = slices.Delete(slices.Clone(ops), bad, bad+1)
 	}
 }

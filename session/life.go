@@ -50,8 +50,9 @@ type Life struct {
 	timeout   time.Duration // as granted
 	win       window
 	holds     map[*Hold]struct{}
-	creations map[string]*creation // under way, by their data
-	round     []*Hold              // those that this round of heartbeats has yet to check
+	removals  map[*removal]struct{} // under way
+	creations map[string]*creation  // under way, by their data
+	round     []*Hold               // those that this round of heartbeats has yet to check
 }
 
 func newLife(s *Session) *Life {
@@ -64,6 +65,7 @@ func newLife(s *Session) *Life {
 		kickHeartbeat: make(chan struct{}, 1),
 		gate:          make(chan struct{}),
 		holds:         make(map[*Hold]struct{}),
+		removals:      make(map[*removal]struct{}),
 		creations:     make(map[string]*creation),
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
@@ -122,13 +124,13 @@ func (l *Life) end(cause error) {
 		return
 	}
 	l.ended = cause
-	holds, log := l.holds, l.log
-	l.holds = nil
+	holds, removals, log := l.holds, l.removals, l.log
+	l.holds, l.removals = nil, nil
 	l.mu.Unlock()
 
 	revoke(slices.Collect(maps.Keys(holds)), cause, true)
 	if cause == ErrClosed {
-		l.farewell(holds)
+		l.farewell(holds, removals)
 	}
 	l.stop(cause)
 	close(l.done)

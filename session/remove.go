@@ -15,6 +15,14 @@ import (
 // somebody else had removed the node. Any other means that the server refused to
 // delete it, so that it stays until the session ends.
 func (l *Life) Remove(path string, with []any, done func(error)) {
+	l.giveUp(nil, path, with, done)
+}
+
+// A removal is under way: these operations delete a node, first of all.
+type removal struct{ ops []any }
+
+// giveUp is Remove for a node that h holds, if that is not nil, and does so no more.
+func (l *Life) giveUp(h *Hold, path string, with []any, done func(error)) {
 	full := make([]any, 0, len(with)+1)
 	full = append(full, &zk.DeleteRequest{Path: l.Full(path), Version: -1})
 	for _, op := range with {
@@ -25,7 +33,24 @@ func (l *Life) Remove(path string, with []any, done func(error)) {
 		}
 		full = append(full, op)
 	}
-	if !l.spawn(func() { done(l.remove(path, full)) }) {
+	r := &removal{full}
+	l.mu.Lock()
+	if h != nil {
+		h.removeLocked(nil, false)
+	}
+	over := l.ended != nil
+	if !over {
+		l.removals[r] = struct{}{}
+		l.wg.Go(func() {
+			err := l.remove(path, full)
+			l.mu.Lock()
+			delete(l.removals, r)
+			l.mu.Unlock()
+			done(err)
+		})
+	}
+	l.mu.Unlock()
+	if over {
 		done(nil) // the node goes with its session
 	}
 }

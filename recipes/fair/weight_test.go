@@ -40,7 +40,7 @@ func TestSharesAreAsTheWeights(t *testing.T) {
 }
 
 // A tenant that comes now and then waits for two grants at most, however many another
-// has in its queue.
+// has in its queue: at whatever moment it comes, also at that of a release.
 func TestTenantWithManyRequests(t *testing.T) {
 	run(t, func(e env) {
 		many, few := e.lock(fair.Flow("many", 1)), e.lock(fair.Flow("few", 1))
@@ -60,15 +60,16 @@ func TestTenantWithManyRequests(t *testing.T) {
 				grants.Add(1)
 			}
 		}()
-		time.Sleep(1005 * time.Millisecond) // not at the moment of a release
-		for range 5 {
+		time.Sleep(time.Second)
+		for i := range 5 {
+			x := e.joined(few) // from then on it counts
 			had := grants.Load()
-			g := e.Lock(few)
+			g := e.Start(x.Wait).Grant(time.Minute)
 			if n := grants.Load() - had; n > 2 {
 				t.Errorf("waited for %d grants", n)
 			}
 			e.Release(g)
-			time.Sleep(155 * time.Millisecond)
+			time.Sleep(time.Duration(150+5*(i%2)) * time.Millisecond)
 		}
 		<-done
 		e.empty()

@@ -275,7 +275,8 @@ func TestReaderIsSlow(t *testing.T) {
 }
 
 // What a change costs a reader does not grow with the number of readers in its
-// session; members watch nobody.
+// session; members watch nobody. The server tells first of a member that has gone and
+// then of the list: readers that wake in between ask once for the one that is no more.
 func TestReadersShare(t *testing.T) {
 	locktest.Run(t, func(e *locktest.Env) {
 		s := e.Open()
@@ -289,10 +290,13 @@ func TestReadersShare(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(time.Minute) // until the members watch their own nodes
-		var reads, others atomic.Int32
+		var reads, others, vain atomic.Int32
+		leaves := locktest.Path + "/" + e.Children(locktest.Path)[7]
 		e.OnRequest(func(r zktest.Request) {
 			switch {
 			case r.Op == zktest.OpPing || r.Op == zktest.OpMulti: // heartbeats
+			case r.Session == s.ID() && r.Path == leaves && !e.Exists(leaves):
+				vain.Add(1)
 			case r.Session == s.ID():
 				reads.Add(1)
 			default:
@@ -314,6 +318,9 @@ func TestReadersShare(t *testing.T) {
 			if r, o := reads.Load(), others.Load(); r > step.reads || o > step.others {
 				t.Errorf("%d requests of the readers, want %d; %d of others, want %d", r, step.reads, o, step.others)
 			}
+		}
+		if n := vain.Load(); n > int32(len(rs)) {
+			t.Errorf("%d readers ask %d times for one that has gone", len(rs), n)
 		}
 		e.OnRequest(nil)
 		for _, r := range rs {

@@ -44,7 +44,8 @@ type Member struct {
 // The first element takes one read for each member, and leaves a watch for each; a
 // member that comes or goes costs every reader's session one list of all names,
 // and one read if it came; a change of data, one read. Readers in one session share
-// these. Members watch nobody.
+// these. (The server tells of one that went before it tells of the list: a reader that
+// is fast enough to look in between asks for it once, in vain.) Members watch nobody.
 func (g *Group) Members(ctx context.Context) iter.Seq2[[]Member, error] {
 	changes := follow.Changes(ctx, g.dir.Sess, "members", g.dir.Path, g.look, same)
 	return func(yield func([]Member, error) bool) {

@@ -3,12 +3,16 @@ package mutex_test
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/locktest"
+	"github.com/lockkeeper/lockkeeper/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -288,5 +292,89 @@ func TestSessionIsClosedDuringLockAndRelease(t *testing.T) {
 				e.Release(g)
 			})
 		}
+	}
+}
+
+// case 11: the session is closed while the request to release waits for the
+// connection. It is a release, for which no lock delay is due.
+func TestSessionIsClosedWhileReleaseWaitsToBeSent(t *testing.T) {
+	locktest.Run(t, func(e *locktest.Env) {
+		var jam jam
+		s := e.Open(func(cfg *session.Config) { cfg.Dial = jam.dial(cfg.Dial) })
+		g := e.Lock(e.Mutex(s, recipes.LockDelay(time.Hour)))
+		life, err := s.Life(e.T.Context())
+		if err != nil {
+			e.T.Fatal(err)
+		}
+		open := jam.begin()
+		for range 40 { // more than the client keeps
+			go life.Exists(context.Background(), "/any")
+		}
+		synctest.Wait()
+		go g.Release(context.Background())
+		synctest.Wait()
+		time.AfterFunc(20*time.Millisecond, open)
+		s.Close()
+		next, err := e.New().TryLock(e.T.Context())
+		if err != nil {
+			e.T.Fatalf("the next finds %v\n%s", err, e.Tree())
+		}
+		e.Release(next)
+	})
+}
+
+// A jam keeps what is written to a connection from getting there.
+type jam struct{ over atomic.Pointer[chan struct{}] }
+
+func (j *jam) begin() (end func()) {
+	over := make(chan struct{})
+	j.over.Store(&over)
+	return func() { close(over) }
+}
+
+type jammed struct {
+	net.Conn
+	j *jam
+}
+
+func (c jammed) Write(b []byte) (int, error) {
+	if over := c.j.over.Load(); over != nil {
+		<-*over
+	}
+	return c.Conn.Write(b)
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func (j *jam) dial(dial dialer) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return jammed{c, j}, err
+	}
+}
+
+// case 11: at each moment of a Lock it is given up, and the session closed at once. The
+// lock was not had, so nobody has died who had it.
+func TestSessionIsClosedAfterLockWasGivenUp(t *testing.T) {
+	for us := 0; us < 16000; us += 500 {
+		locktest.Run(t, func(e *locktest.Env) {
+			s := e.Open()
+			other := e.New()
+			e.Release(e.Lock(other))
+			e.Delay(3 * time.Millisecond)
+			a := e.Start(e.Mutex(s, recipes.LockDelay(time.Hour)).Lock)
+			time.Sleep(time.Duration(us) * time.Microsecond)
+			a.Cancel()
+			if g, _ := a.Result(); g != nil {
+				g.Release(e.T.Context())
+			}
+			s.Close()
+			e.Delay(0)
+			g, err := other.TryLock(e.T.Context())
+			if err != nil {
+				e.T.Fatalf("given up after %dµs: the next finds %v\n%s", us, err, e.Tree())
+			}
+			e.Release(g)
+		})
 	}
 }

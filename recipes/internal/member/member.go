@@ -261,8 +261,7 @@ func (m *Member) Verify(ctx context.Context) error {
 
 // GiveUp implements recipes.Hold.
 func (m *Member) GiveUp(_ error, done func(error)) {
-	m.held.Drop()
-	m.life.Remove(m.path, nil, func(err error) {
+	m.held.GiveUp(nil, func(err error) {
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			m.dir.Settings.Logger.Warn("a member's node can't be removed before its session ends", "node", m.path, "error", err)
 		}

@@ -29,6 +29,8 @@ type Place struct {
 	ours    bool     // the record is ours to write
 	saw     Node     // the contender that was last watched
 
+	held *session.Hold // nil until the lock is this contender's
+
 	bid    Bid
 	slots  []int // that it was admitted to
 	unsure bool  // the record does not say who was admitted
@@ -301,7 +303,11 @@ func (p *Place) leave(done func()) {
 }
 
 func (p *Place) remove(with []any, done func()) {
-	p.life.Remove(p.path(), with, func(err error) {
+	remove := func(with []any, done func(error)) { p.life.Remove(p.path(), with, done) }
+	if p.held != nil {
+		remove = p.held.GiveUp
+	}
+	remove(with, func(err error) {
 		if done != nil {
 			defer done()
 		}

@@ -64,14 +64,14 @@ func (p *Place) hold(ctx context.Context, token recipes.Token) (*recipes.Grant, 
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		h.held.Drop()
 		return nil, context.Cause(ctx)
 	}
 	return h.grant(token)
 }
 
 // prepare makes the lock this contender's, and watches over that from now on. What
-// is left to do is to hand out the grant, or to drop the hold and to leave.
+// is left to do is to hand out the grant, or to leave, also where it fails: what was
+// announced by then is taken back with the node, by leave or by the session's Close.
 func (p *Place) prepare(ctx context.Context) (*hold, error) {
 	if p.bid.Beside != nil && !p.besides {
 		if err := p.bid.Beside(ctx, p.life); err != nil {
@@ -88,9 +88,9 @@ func (p *Place) prepare(ctx context.Context) (*hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.held = h.held
 	if p.announcing {
 		if err := p.announceHold(ctx); err != nil {
-			h.held.Drop()
 			return nil, err
 		}
 	}
@@ -191,7 +191,6 @@ func (h *hold) Verify(ctx context.Context) error {
 // a revocation, those who come next must know that there was no release where
 // the holder asked for a delay.
 func (h *hold) GiveUp(cause error, done func(error)) {
-	h.held.Drop()
 	h.mu.Lock()
 	h.over = true
 	ops := h.p.releaseOps(h.heir, max(1, time.Since(h.since)))
@@ -199,7 +198,7 @@ func (h *hold) GiveUp(cause error, done func(error)) {
 	if cause != nil && h.p.delays() {
 		ops = nil
 	}
-	h.p.life.Remove(h.p.path(), ops, func(err error) {
+	h.held.GiveUp(ops, func(err error) {
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			h.p.q.settings.Logger.Warn("a lock can't be released before its session ends", "node", h.p.path(), "error", err)
 		}

@@ -158,7 +158,6 @@ func (d *Held) Grant() (*recipes.Grant, error) {
 // Leave gives up what was held and not handed out, as a holder does: in the
 // background, until that is certain, and then it calls done.
 func (d *Held) Leave(done func()) {
-	d.h.held.Drop()
 	p := d.h.p
 	p.left = true
 	p.remove(p.releaseOps(nobody, max(1, time.Since(d.h.since))), done)
