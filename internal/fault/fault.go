@@ -51,6 +51,9 @@ const (
 	// DelayOfWitness: only who saw the holder die waits for its lock delay; whoever
 	// comes later does not know of it.
 	DelayOfWitness
+	// OlderCount: how many are in line is believed although it may have been read
+	// before the own node was made.
+	OlderCount
 
 	// Number is how many there are, with None.
 	Number

@@ -80,6 +80,9 @@ var harms = []harm{
 	}},
 	{2, "expire", func(a *adversary, c *client, d time.Duration) { a.w.o.expire(c.now().ID()) }},
 	{4, "delete a contender", func(a *adversary, c *client, d time.Duration) { a.deleteOne() }},
+	{14, "lay an ambush", func(a *adversary, c *client, d time.Duration) { a.ambush(c) }},
+	{2, "haste", func(a *adversary, c *client, d time.Duration) { c.hurry(a.until(d / 16)) }},
+	{2, "cancel all", func(a *adversary, c *client, d time.Duration) { a.cancelAll(c) }},
 	{1, "delete a directory", func(a *adversary, c *client, d time.Duration) { a.deleteAll() }},
 	{1, "resume with another", func(a *adversary, c *client, d time.Duration) {
 		a.w.srv.AnswerResumeWith([]int64{0, 4711}[a.dice.IntN(2)]) // none, or one that nobody had
@@ -145,6 +148,17 @@ func (a *adversary) failOne() {
 }
 
 func (a *adversary) lock() *lock { return a.w.locks[a.dice.IntN(len(a.w.locks))] }
+
+// cancelAll has all who wait in one process give up at the same moment.
+func (a *adversary) cancelAll(c *client) {
+	a.w.o.mu.Lock()
+	defer a.w.o.mu.Unlock()
+	for _, k := range a.w.all {
+		if k.c == c && k.cancel != nil {
+			k.cancel()
+		}
+	}
+}
 
 // deleteOne removes a contender, who may hold.
 func (a *adversary) deleteOne() {

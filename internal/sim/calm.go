@@ -110,11 +110,12 @@ func (w *world) probe() {
 		k := &worker{w: w, c: c, lk: lk, dice: dice(w.Seed, 2)}
 		a := lk.draw(k.dice)
 		a.try, a.ticket = false, false
-		g, err := c.now().locks[lk].acquire(ctx, &a, k.dice)
+		via := c.now().locks[lk][0]
+		g, err := via.acquire(ctx, &a, k.dice)
 		if err != nil {
 			w.o.fail("turn", "%s can't be had at the end: %v\n%s", lk.path, err, w.srv.Tree())
 		} else {
-			h := k.newHold(c.now(), g, a)
+			h := k.newHold(via, g, a)
 			w.o.begin(h)
 			w.o.releases(h)
 			g.Release(ctx)

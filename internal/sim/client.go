@@ -19,12 +19,14 @@ type client struct {
 	rate    float64
 	timeout time.Duration
 	strict  bool
+	handles int // that a process of it has for one lock
 
 	restarts chan struct{} // holds a token while one is under way
 
 	mu      sync.Mutex
 	present *process
 	frozen  time.Time // until then the program does not run
+	hasty   time.Time // until then it asks all the time, and gives up soon
 }
 
 // A process is one session with its locks.
@@ -32,7 +34,7 @@ type process struct {
 	*session.Session
 	c     *client
 	link  *link
-	locks map[*lock]*handles
+	locks map[*lock][]*handles
 
 	closing bool // it says goodbye; under the oracle's mutex
 }
@@ -44,6 +46,7 @@ func newClient(w *world, n int) *client {
 	c.rate = 1 + 0.04*(2*c.dice.Float64()-1)
 	c.timeout = []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second}[c.dice.IntN(3)]
 	c.strict = c.dice.IntN(6) == 0
+	c.handles = 1 + c.dice.IntN(2)
 	return c
 }
 
@@ -74,9 +77,11 @@ func (c *client) open() {
 		if err != nil {
 			continue
 		}
-		p := &process{Session: s, c: c, link: l, locks: make(map[*lock]*handles)}
+		p := &process{Session: s, c: c, link: l, locks: make(map[*lock][]*handles)}
 		for _, lk := range c.w.locks {
-			p.locks[lk] = newHandles(p, lk, c.w.o)
+			for range c.handles {
+				p.locks[lk] = append(p.locks[lk], newHandles(p, lk, c.w.o))
+			}
 		}
 		c.mu.Lock()
 		c.present = p
@@ -120,6 +125,19 @@ func (c *client) freeze(until time.Time) {
 	l := c.now().link
 	l.hold(up, until)
 	l.hold(down, until)
+}
+
+// hurry has the program ask all the time, and give up soon.
+func (c *client) hurry(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hasty = later(c.hasty, until)
+}
+
+func (c *client) hurries() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.hasty)
 }
 
 // thaw waits while the program is frozen.

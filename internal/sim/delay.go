@@ -42,7 +42,7 @@ func (o *oracle) watchDeath(h *hold) {
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if !h.released && !h.p.closing {
+		if h.users > 0 && !h.via.p.closing {
 			o.noteLocked("a lock delay follows on %v", h)
 			h.lk.deaths = append(h.lk.deaths, death{h, time.Now()})
 		}
@@ -54,7 +54,9 @@ func (o *oracle) watchDeath(h *hold) {
 func (o *oracle) releases(h *hold) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	h.released = h.released || isOpen(h.g.Done())
+	if isOpen(h.g.Done()) {
+		h.first().users--
+	}
 }
 
 // checkDelay sees that nobody comes in before a lock delay is over. Whoever waits it

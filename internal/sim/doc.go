@@ -17,11 +17,19 @@
 // freezes the program; lets the client's connection be to a follower that lags, or
 // that has lost its leader and doesn't know; answers the attempt to take the session
 // up again with another session, or with none; ends the session; ends the process,
-// with or without a goodbye, and starts another. To all: it loses the n-th request or
+// with or without a goodbye, and starts another; has all who wait in it give up at the
+// same moment, and ask and give up all the time. To all: it loses the n-th request or
 // reply of a kind, or answers it with an error that says little; takes the server
 // down for a while; has it lose its data; removes contenders, those who hold too, and
-// whole directories. Each client's clock runs at a rate of its own, up to 4 parts in
-// 100 from the server's: the trust window allows for 5.
+// whole directories. It lies in wait for a certain request of a session, removes
+// contenders just before that is carried out, and cuts the connection soon after: what
+// was known before and what the answer says are then as different as they can be.
+//
+// Each client's clock runs at a rate of its own, up to 4 parts in 100 from the
+// server's: the trust window allows for 5.
+//
+// A process has one or two handles for each lock, all on one session, and one or two
+// goroutines that use them, or a crowd; some locks nest.
 //
 // What a seed fixes is what each client and the adversary want and when, and how long
 // each frame takes on its way; so it fixes the order of what the clients do to each
@@ -69,7 +77,8 @@
 //   - left behind: then no contender's node is left although the sessions live, and
 //     when they are closed, no session, node or watch; nor a goroutine (goroutines).
 //   - callback: one for each revoked grant, none for the others. context, result,
-//     error, release, close: what a call returns is what it may.
+//     error, release, close: what a call returns is what it may. Who asks for what it
+//     holds is granted that again where the lock nests, and refused where not.
 //
 // # The oracle is tested
 //
@@ -77,22 +86,23 @@
 // is caught, first by the check and in the seed given here, of three virtual minutes
 // each at the busiest (the figures are of one run and vary a little):
 //
-//	fault put in                               check    seed
-//	a wake-up is taken for the grant           overlap     1
-//	revocation only when the server says so    node        2
-//	loss counted from the disconnection        node        2
-//	heartbeats counted from the reply          node       11
-//	pings counted as proof                     node        1
-//	granted without a node of one's own        node       11
-//	an ownerless node is adopted               overlap     1
-//	a lost lock is released late, by name      node        1
-//	clean-up with the cancelled context        turn        1
-//	a deletion is not repeated                 turn        5
-//	a creation is repeated without looking     turn        5
-//	what is gone is waited for                 turn        1
-//	order by name                              overlap     1
-//	the sequence number is the token           tokens      1
-//	an event frees permits                     overlap     1
-//	a flow takes more than its share           shares      6
-//	a lock delay is only for who saw it begin  delay       3
+//	fault put in                               check       seed
+//	a wake-up is taken for the grant           overlap        1
+//	revocation only when the server says so    revocation     2
+//	loss counted from the disconnection        node           2
+//	heartbeats counted from the reply          node           4
+//	pings counted as proof                     node          28
+//	granted without a node of one's own        node           2
+//	an ownerless node is adopted               overlap        1
+//	a lost lock is released late, by name      node           1
+//	clean-up with the cancelled context        turn           1
+//	a deletion is not repeated                 turn           6
+//	a creation is repeated without looking     turn           3
+//	what is gone is waited for                 turn           1
+//	order by name                              tokens         1
+//	the sequence number is the token           tokens         1
+//	an event frees permits                     overlap        1
+//	a flow takes more than its share           shares         1
+//	a lock delay is only for who saw it begin  delay          3
+//	a count that is older than the own node    overlap        7
 package sim

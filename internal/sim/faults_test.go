@@ -25,7 +25,7 @@ var injected = []struct {
 }{
 	{fault.GrantWithoutNode, "granted without a node of one's own", "mutex", []string{"node"}},
 	{fault.WakeUpTaken, "a wake-up is taken for the grant", "mutex", []string{"overlap"}},
-	{fault.RevokeWhenTold, "revocation only when the server says so", "mutex", []string{"node", "overlap"}},
+	{fault.RevokeWhenTold, "revocation only when the server says so", "mutex", []string{"node", "revocation", "overlap"}},
 	{fault.RevokeAfterLoss, "loss counted from the disconnection", "mutex", []string{"node", "overlap"}},
 	{fault.PingsProve, "pings counted as proof", "mutex", []string{"node", "overlap"}},
 	{fault.CountFromReply, "heartbeats counted from the reply", "mutex", []string{"node", "overlap", "guarded writes"}},
@@ -40,6 +40,7 @@ var injected = []struct {
 	{fault.FreeOnEvent, "an event frees permits", "semaphore", []string{"overlap"}},
 	{fault.NoRoomNeeded, "a flow takes more than its share", "flows", []string{"shares"}},
 	{fault.DelayOfWitness, "a lock delay is only for who saw it begin", "mutex", []string{"delay"}},
+	{fault.OlderCount, "a count that is older than the own node", "semaphore", []string{"overlap"}},
 }
 
 func init() {

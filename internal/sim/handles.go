@@ -32,6 +32,9 @@ func newHandles(p *process, lk *lock, o *oracle) *handles {
 	if d := lk.wishes(p.c); d > 0 {
 		opts = append(opts, recipes.LockDelay(d))
 	}
+	if lk.nests {
+		opts = append(opts, recipes.Reentrant())
+	}
 	var err error
 	switch lk.kind {
 	case "mutex":
@@ -67,7 +70,7 @@ type ask struct {
 	flow    string
 	try     bool
 	ticket  bool
-	under   *hold          // the write grant under which a reader is let in
+	under   *hold          // the grant in whose context it is asked: of a reader let in under a writer, or nested
 	place   *place         // of a ticket
 	term    *election.Term // of an election
 }

@@ -39,7 +39,7 @@ type hold struct {
 	g      *recipes.Grant
 	lk     *lock
 	c      *client
-	p      *process
+	via    *handles
 	ask    ask
 	slots  []int
 	life   *session.Life
@@ -48,8 +48,7 @@ type hold struct {
 	queued time.Time // when its node was made
 	epoch  int
 	broken bool // a violation was reported
-	// The program released it before anybody else took it away.
-	released bool
+	users  int  // of the first grant of a node: how many there are that were not released
 }
 
 type key struct {
@@ -158,13 +157,16 @@ func (o *oracle) begin(h *hold) bool {
 	}
 	if !excused {
 		o.checkOverlap(h)
-		o.checkTokens(h)
-		o.checkArrival(h)
-		o.checkShares(h)
-		o.checkDelay(h)
+		if !h.nested() {
+			o.checkTokens(h)
+			o.checkArrival(h)
+			o.checkShares(h)
+			o.checkDelay(h)
+		}
 	}
 	o.watchDeath(h)
 	o.live = append(o.live, h)
+	h.first().users++
 	return true
 }
 
@@ -181,6 +183,7 @@ func (o *oracle) fate(client int, path string, token recipes.Token) *fate {
 // checkOverlap sees that no other grant excludes this one.
 func (o *oracle) checkOverlap(h *hold) {
 	used := len(h.slots)
+	counted := make(map[*hold]bool)
 	for _, other := range o.live {
 		if other.lk != h.lk || !isOpen(other.g.Done()) {
 			continue
@@ -188,14 +191,19 @@ func (o *oracle) checkOverlap(h *hold) {
 		if _, excused := o.excused(other); excused {
 			continue
 		}
-		used += len(other.slots)
+		if h.chain() == other.chain() { // nested, or readers let in under their own writer
+			continue
+		}
+		if first := other.first(); !counted[first] {
+			counted[first] = true
+			used += len(other.slots)
+		}
 		switch {
 		case h.lk.size > 0:
 			if slices.ContainsFunc(h.slots, func(s int) bool { return slices.Contains(other.slots, s) }) {
 				o.failLocked("overlap", "%v has a slot of %v", h, other)
 			}
 		case h.ask.mode == "read" && other.ask.mode == "read":
-		case h.ask.under == other: // a reader let in under its own writer
 		default:
 			o.failLocked("overlap", "%v while %v is held", h, other)
 		}
@@ -253,6 +261,25 @@ func (o *oracle) check() {
 			o.failLocked("revocation", "%v is still believed in, %v after its node was removed", h, time.Since(since))
 		}
 	}
+}
+
+// nested reports whether it shares the node of another grant, and its turn.
+func (h *hold) nested() bool { return h.ask.under != nil && h.ask.under.node == h.node }
+
+// first is the grant that this one is nested in, or itself.
+func (h *hold) first() *hold {
+	for h.nested() {
+		h = h.ask.under
+	}
+	return h
+}
+
+// chain is the first of all that hold together.
+func (h *hold) chain() *hold {
+	for h.ask.under != nil {
+		h = h.ask.under
+	}
+	return h
 }
 
 func (h *hold) String() string {

@@ -16,6 +16,7 @@ type lock struct {
 	size    int            // of a semaphore
 	weights map[string]int // of a lock with flows
 	delay   time.Duration  // LockDelay, of some who contend
+	nests   bool           // Reentrant
 
 	// Of the oracle's, under its mutex.
 	highest, exclusive recipes.Token // of all grants, and of those that exclude
@@ -32,13 +33,14 @@ func newLock(kind string, dice *rand.Rand) *lock {
 	lk := &lock{kind: kind, path: "/sim/" + kind, bySlot: make(map[int]recipes.Token)}
 	switch kind {
 	case "semaphore":
-		lk.size = 1 + dice.IntN(4)
+		lk.size = []int{1, 1, 2, 3, 4}[dice.IntN(5)]
 	case "flows", "shares":
 		lk.weights = map[string]int{"a": 1, "b": 1 + dice.IntN(2), "c": 1 + dice.IntN(3)}
 	}
 	if kind != "semaphore" && dice.IntN(3) == 0 {
 		lk.delay = time.Duration(200+dice.IntN(2000)) * time.Millisecond
 	}
+	lk.nests = kind != "election" && dice.IntN(2) == 0
 	return lk
 }
 
@@ -65,11 +67,11 @@ func (w *world) plan() {
 	for i := range n {
 		w.clients = append(w.clients, newClient(w, i))
 	}
-	w.o.note("seed %d: %d clients, locks %v", w.Seed, n, kinds)
+	w.o.note("seed %d: %d clients, locks %v", w.Seed, n, w.locks)
 }
 
 func (lk *lock) String() string {
-	return fmt.Sprintf("{%s size=%d weights=%v delay=%v}", lk.kind, lk.size, lk.weights, lk.delay)
+	return fmt.Sprintf("{%s size=%d weights=%v delay=%v nests=%v}", lk.kind, lk.size, lk.weights, lk.delay, lk.nests)
 }
 
 // seldom draws a duration that is mostly well below the mean and sometimes far

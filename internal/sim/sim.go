@@ -72,6 +72,9 @@ type world struct {
 	pace    time.Duration // the mean time between a worker's attempts
 	faults  int
 
+	ambushMu sync.Mutex
+	ambushes []*ambush
+
 	all     []*worker
 	stop    chan struct{}   // closed when the faults are over
 	ctx     context.Context // of attempts without another; ends when they are given up
@@ -123,7 +126,10 @@ func (w *world) run() {
 	w.srv, w.o, w.stop = srv, newOracle(srv), make(chan struct{})
 	w.ctx, w.giveUp = context.WithCancel(context.Background())
 	defer w.giveUp()
-	srv.OnRequest(func(zktest.Request) { w.o.check() })
+	srv.OnRequest(func(r zktest.Request) {
+		w.o.check()
+		w.meets(r)
+	})
 	w.plan()
 	w.makeGuarded()
 	for _, c := range w.clients {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,14 +22,23 @@ type worker struct {
 	lk   *lock
 	dice *rand.Rand
 
-	waits string // what it waits for without an end; under the oracle's mutex
+	pace time.Duration
+
+	// Under the oracle's mutex.
+	waits  string             // what it waits for without an end
+	cancel context.CancelFunc // of the attempt that it makes now
 }
 
-// work starts the client's program: one or two workers for each lock.
+// work starts the client's program: one or two workers for each lock, and sometimes
+// a crowd, which asks no more often together than others do.
 func (c *client) work() {
 	for i, lk := range c.w.locks {
-		for j := range 1 + c.dice.IntN(2) {
-			k := &worker{w: c.w, c: c, lk: lk, dice: dice(c.w.Seed, uint64(1000+100*c.n+10*i+j))}
+		n, pace := 1+c.dice.IntN(2), c.w.pace
+		if c.dice.IntN(3) == 0 {
+			n, pace = n+3, 3*pace
+		}
+		for j := range n {
+			k := &worker{w: c.w, c: c, lk: lk, dice: dice(c.w.Seed, uint64(1000+100*c.n+10*i+j)), pace: pace}
 			c.w.all = append(c.w.all, k)
 			c.w.spawn(k.run)
 		}
@@ -37,7 +47,11 @@ func (c *client) work() {
 
 func (k *worker) run() {
 	for !k.w.over() {
-		k.w.pause(seldom(k.dice, k.c.w.pace))
+		pace := k.pace
+		if k.c.hurries() {
+			pace = 10 * time.Millisecond
+		}
+		k.w.pause(seldom(k.dice, pace))
 		k.c.thaw()
 		if k.w.over() {
 			return
@@ -48,22 +62,29 @@ func (k *worker) run() {
 
 // attempt asks for the lock once, and holds it if it gets it.
 func (k *worker) attempt() {
-	p := k.c.now()
-	h := p.locks[k.lk]
+	some := k.c.now().locks[k.lk]
+	via := some[k.dice.IntN(len(some))]
 	a := k.lk.draw(k.dice)
 	ctx, cancel := context.WithCancel(k.w.ctx)
 	defer cancel()
 	patient := a.try
-	if k.dice.IntN(4) == 0 {
-		ctx, cancel = context.WithTimeout(ctx, seldom(k.dice, 1500*time.Millisecond))
+	mean := 1500 * time.Millisecond
+	hasty := k.c.hurries()
+	if hasty {
+		mean = 10 * time.Millisecond
+	}
+	if hasty || k.dice.IntN(4) == 0 {
+		ctx, cancel = context.WithTimeout(ctx, seldom(k.dice, mean))
 		defer cancel()
 		patient = true
 	}
+	waits := ""
 	if !patient {
-		k.waiting(fmt.Sprintf("client %d waits for %s %s since %v", k.c.n, a.mode, k.lk.path, time.Since(k.w.began)))
+		waits = fmt.Sprintf("client %d waits for %s %s since %v", k.c.n, a.mode, k.lk.path, time.Since(k.w.began))
 	}
-	g, err := h.acquire(ctx, &a, k.dice)
-	k.waiting("")
+	k.waiting(waits, cancel)
+	g, err := via.acquire(ctx, &a, k.dice)
+	k.waiting("", nil)
 	if ctx.Err() != nil && g != nil {
 		k.w.o.fail("context", "client %d: granted, although the context has ended", k.c.n)
 	}
@@ -75,7 +96,7 @@ func (k *worker) attempt() {
 		k.refused(err, ctx.Err() != nil)
 		return
 	}
-	k.hold(p, g, a)
+	k.hold(via, g, a)
 }
 
 // refused sees that an attempt failed for a reason.
@@ -90,10 +111,10 @@ func (k *worker) refused(err error, ended bool) {
 	}
 }
 
-func (k *worker) waiting(what string) {
+func (k *worker) waiting(what string, cancel context.CancelFunc) {
 	k.w.o.mu.Lock()
 	defer k.w.o.mu.Unlock()
-	k.waits = what
+	k.waits, k.cancel = what, cancel
 }
 
 // held is what the holds of our recipes on ZooKeeper can tell.
@@ -102,23 +123,26 @@ type held interface {
 	Node() string
 }
 
-func (k *worker) newHold(p *process, g *recipes.Grant, a ask) *hold {
-	h := &hold{g: g, lk: k.lk, c: k.c, p: p, ask: a, slots: g.Slots()}
+func (k *worker) newHold(via *handles, g *recipes.Grant, a ask) *hold {
+	h := &hold{g: g, lk: k.lk, c: k.c, via: via, ask: a, slots: g.Slots()}
 	stands := recipes.HoldOf(g).(held)
 	h.life, h.node = stands.Life(), stands.Node()
 	return h
 }
 
 // hold uses the lock, and releases it.
-func (k *worker) hold(p *process, g *recipes.Grant, a ask) {
-	h := k.newHold(p, g, a)
+func (k *worker) hold(via *handles, g *recipes.Grant, a ask) {
+	h := k.newHold(via, g, a)
 	if !k.w.o.begin(h) {
-		k.release(p, h)
+		k.release(h)
 		return
 	}
 	checks := k.checks(g)
 	if a.mode == "write" && k.dice.IntN(3) == 0 {
-		k.readOn(p, h)
+		k.readOn(h)
+	}
+	if k.dice.IntN(4) == 0 {
+		k.again(h)
 	}
 	if k.dice.IntN(2) == 0 {
 		k.write(h)
@@ -143,7 +167,7 @@ func (k *worker) hold(p *process, g *recipes.Grant, a ask) {
 		g.Verify(ctx)
 		cancel()
 	}
-	k.release(p, h)
+	k.release(h)
 	if k.dice.IntN(4) == 0 {
 		k.c.thaw()
 		k.writeLate(h, checks) // which is over
@@ -160,7 +184,7 @@ func (k *worker) checks(g *recipes.Grant) []any {
 }
 
 // release gives the lock up; it waits for the confirmation, or not.
-func (k *worker) release(p *process, h *hold) {
+func (k *worker) release(h *hold) {
 	ctx, cancel := context.WithCancel(k.w.ctx)
 	defer cancel()
 	if k.dice.IntN(2) == 0 {
@@ -169,7 +193,7 @@ func (k *worker) release(p *process, h *hold) {
 	}
 	release := h.g.Release
 	if h.ask.term != nil && k.dice.IntN(4) == 0 {
-		release = func(ctx context.Context) error { return k.resignTo(ctx, p, h) }
+		release = func(ctx context.Context) error { return k.resignTo(ctx, h) }
 	}
 	k.w.o.releases(h)
 	err := release(ctx)
@@ -179,8 +203,8 @@ func (k *worker) release(p *process, h *hold) {
 }
 
 // resignTo names one of those in line as the next leader.
-func (k *worker) resignTo(ctx context.Context, p *process, h *hold) error {
-	waiting, err := p.locks[k.lk].election.Contenders(ctx)
+func (k *worker) resignTo(ctx context.Context, h *hold) error {
+	waiting, err := h.via.election.Contenders(ctx)
 	if err != nil || len(waiting) == 0 {
 		return h.g.Release(ctx)
 	}
@@ -189,18 +213,18 @@ func (k *worker) resignTo(ctx context.Context, p *process, h *hold) error {
 
 // readOn lets a reader in under a write grant, which lasts for longer than that or
 // not.
-func (k *worker) readOn(p *process, w *hold) {
+func (k *worker) readOn(w *hold) {
 	d := seldom(k.dice, 300*time.Millisecond)
 	k.w.spawn(func() {
 		ctx := w.g.Context(k.w.ctx)
-		g, err := p.locks[k.lk].rw.RLock(ctx)
+		g, err := w.via.rw.RLock(ctx)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionClosed) {
 				k.w.o.fail("error", "reader under %v: %v", w, err)
 			}
 			return
 		}
-		h := k.newHold(p, g, ask{mode: "read", under: w})
+		h := k.newHold(w.via, g, ask{mode: "read", under: w})
 		if k.w.o.begin(h) {
 			select {
 			case <-time.After(d):
@@ -209,6 +233,35 @@ func (k *worker) readOn(p *process, w *hold) {
 		}
 		g.Release(k.w.ctx)
 	})
+}
+
+// again asks for what it holds already. Where that is nested, one of the two grants
+// lasts for longer than the other.
+func (k *worker) again(h *hold) {
+	a := ask{mode: h.ask.mode, flow: h.ask.flow, permits: h.ask.permits, under: h}
+	ctx := h.g.Context(k.w.ctx)
+	d := seldom(k.dice, 300*time.Millisecond)
+	g, err := h.via.acquire(ctx, &a, k.dice)
+	switch {
+	case err != nil && ctx.Err() != nil:
+	case !k.lk.nests && errors.Is(err, recipes.ErrDeadlock):
+	case err != nil || !k.lk.nests:
+		k.w.o.fail("error", "again under %v: %v, %v", h, g, err)
+	case g.Token() != h.g.Token() || !slices.Equal(g.Slots(), h.slots):
+		k.w.o.fail("tokens", "%v in %v under %v", g.Token(), g.Slots(), h)
+	default:
+		k.w.spawn(func() {
+			n := k.newHold(h.via, g, a)
+			if k.w.o.begin(n) {
+				select {
+				case <-time.After(d):
+				case <-g.Done():
+				}
+			}
+			k.w.o.releases(n)
+			g.Release(k.w.ctx)
+		})
+	}
 }
 
 // write writes under the lock, into the ensemble itself.

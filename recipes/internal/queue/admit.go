@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/session"
 )
@@ -92,7 +93,7 @@ func (p *Place) waitRoom(ctx context.Context, try bool) error {
 // or goes makes that fire: the number in its stat may be from before the own node was
 // made.
 func (p *Place) onlyOne() bool {
-	return p.written.NumChildren == 1 && p.written.Pzxid >= p.own.Czxid
+	return p.written.NumChildren == 1 && (p.written.Pzxid >= p.own.Czxid || fault.Is(fault.OlderCount))
 }
 
 // takeSeats takes in the record. If the own seat is in it, the contender was
