@@ -28,6 +28,9 @@ func (l *Life) giveUp(h *Hold, path string, with []any, done func(error)) {
 	for _, op := range with {
 		op, err := l.below(op)
 		if err != nil {
+			if h != nil {
+				h.Drop()
+			}
 			done(err)
 			return
 		}
