@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -71,20 +72,22 @@ func (f *failures) Helper()               {}
 func (f *failures) Errorf(string, ...any) { f.count++ }
 
 func TestRecorderCatchesABrokenLock(t *testing.T) {
-	fails := &failures{TB: t}
-	r, lock := New(fails), new(broken)
-	one, _ := r.Acquire(t.Context(), 1, lock.Lock)
-	two, _ := r.Acquire(t.Context(), 2, lock.Lock)
-	if fails.count != 1 {
-		t.Errorf("%d failures at the second grant, want 1", fails.count)
-	}
-	time.Sleep(20 * time.Millisecond) // for both to be seen open
-	one.Release(t.Context())
-	two.Release(t.Context())
-	r.Check()
-	if fails.count != 2 {
-		t.Errorf("%d failures after the check, want 2", fails.count)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		fails := &failures{TB: t}
+		r, lock := New(fails), new(broken)
+		one, _ := r.Acquire(t.Context(), 1, lock.Lock)
+		two, _ := r.Acquire(t.Context(), 2, lock.Lock)
+		if fails.count != 1 {
+			t.Errorf("%d failures at the second grant, want 1", fails.count)
+		}
+		time.Sleep(time.Second) // of virtual time: both are seen open
+		one.Release(t.Context())
+		two.Release(t.Context())
+		r.Check()
+		if fails.count != 2 {
+			t.Errorf("%d failures after the check, want 2", fails.count)
+		}
+	})
 }
 
 func TestRecorderAcceptsALock(t *testing.T) {
