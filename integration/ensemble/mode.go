@@ -30,21 +30,26 @@ func (e *Ensemble) Mode(i int) string { return mode(e.servers[i].addr) }
 func mode(addr string) string {
 	// A short deadline and another try, rather than patience: a connection that
 	// was made while the server started may be accepted and never answered.
-	deadline := time.Now().Add(400 * time.Millisecond)
-	c, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", addr)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	c.SetDeadline(deadline)
-	if _, err := io.WriteString(c, "srvr"); err != nil {
-		return ""
-	}
-	answer, _ := io.ReadAll(c)
+	answer, _ := ask(addr, "srvr", 400*time.Millisecond)
 	if m := modeLine.FindSubmatch(answer); m != nil {
 		return string(m[1])
 	}
 	return ""
+}
+
+// ask sends a server one of the words of four letters that it has answers to.
+func ask(addr, word string, patience time.Duration) (answer []byte, err error) {
+	deadline := time.Now().Add(patience)
+	c, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	c.SetDeadline(deadline)
+	if _, err := io.WriteString(c, word); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(c)
 }
 
 // modes asks all servers.

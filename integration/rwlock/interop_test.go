@@ -22,7 +22,7 @@ const (
 	timeout = 10 * time.Second
 	// patience bounds what has to happen some time.
 	patience = time.Minute
-	// A lock that is not respected is had soon after its contender has queued.
+	// soon is when a try is given up; a lock that is not respected is had long before.
 	soon = time.Second
 )
 
@@ -52,13 +52,15 @@ func (o theirs) release(ctx context.Context) error { return o.c.Release(ctx) }
 type test struct {
 	*testing.T
 	ctx  context.Context
+	e    *ensemble.Ensemble
+	path string
 	look *rwlock.RWLock
 }
 
-func newTest(t *testing.T) *test {
+func newTest(t *testing.T, e *ensemble.Ensemble) *test {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test has waited for too long"))
 	t.Cleanup(cancel)
-	return &test{T: t, ctx: ctx}
+	return &test{T: t, ctx: ctx, e: e, path: pathOf(t)}
 }
 
 func (t *test) ok(err error) {
@@ -90,16 +92,10 @@ func (t *test) later(s side, n int) <-chan error {
 	return got
 }
 
+// waits waits until those contenders, and nobody else, wait for their turn.
 func (t *test) waits(got ...<-chan error) {
 	t.Helper()
-	time.Sleep(soon)
-	for i, c := range got {
-		select {
-		case err := <-c:
-			t.Fatalf("contender %d does not wait: %v", i, err)
-		default:
-		}
-	}
+	interop.Waits(t, t.e, t.path, got...)
 }
 
 // one returns a lock on a session of its own.
@@ -122,8 +118,8 @@ func TestCurator(t *testing.T) {
 	server := e.Server(0)
 
 	t.Run("Pairs", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		t.look = t.one(server, path)
 		ourRead, ourWrite := &ours{acquire: l.RLock}, &ours{acquire: l.Lock}
@@ -156,8 +152,8 @@ func TestCurator(t *testing.T) {
 	})
 
 	t.Run("Try", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		theirRead, theirWrite := interop.CuratorRead(t, server, path, timeout), interop.CuratorWrite(t, server, path, timeout)
 		t.ok(theirRead.Lock(t.ctx))
@@ -182,16 +178,16 @@ func TestCurator(t *testing.T) {
 
 	// case 61: a line of both kinds from both libraries is served in order of arrival.
 	t.Run("Line", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		t.look = t.one(server, path)
 		first := &ours{acquire: l.Lock}
 		line := []side{
-			theirs{interop.CuratorRead(t, server, path, timeout)}, &ours{acquire: l.RLock}, // together
+			theirs{interop.CuratorRead(t, server, path, timeout)}, &ours{acquire: t.one(server, path).RLock}, // together
 			theirs{interop.CuratorWrite(t, server, path, timeout)},
-			&ours{acquire: l.RLock}, theirs{interop.CuratorRead(t, server, path, timeout)}, // together
-			&ours{acquire: l.Lock},
+			&ours{acquire: t.one(server, path).RLock}, theirs{interop.CuratorRead(t, server, path, timeout)}, // together
+			&ours{acquire: t.one(server, path).Lock},
 		}
 		t.ok(first.lock(t.ctx))
 		var got []<-chan error
@@ -214,8 +210,8 @@ func TestCurator(t *testing.T) {
 	// case 62: who writes with ours goes on reading: Curator's readers behind get in,
 	// its writer waits, wherever it stands.
 	t.Run("Downgrade", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		t.look = t.one(server, path)
 		theirRead := theirs{interop.CuratorRead(t, server, path, timeout)}
@@ -239,8 +235,10 @@ func TestCurator(t *testing.T) {
 				t.ok(<-reads)
 				t.waits(writes)
 				t.ok(theirRead.release(t.ctx))
+				t.waits(writes)
+			} else {
+				t.waits(writes, reads)
 			}
-			t.waits(writes)
 			t.ok(r.Verify(t.ctx))
 			t.ok(r.Release(t.ctx))
 			t.ok(<-writes)
@@ -254,8 +252,8 @@ func TestCurator(t *testing.T) {
 
 	// A mutex, ours or Curator's, is another recipe.
 	t.Run("Mutex", func(tt *testing.T) {
-		t := newTest(tt)
-		path := pathOf(tt)
+		t := newTest(tt, e)
+		path := t.path
 		l := t.one(server, path)
 		m := interop.CuratorMutex(t, server, path, timeout)
 		t.ok(m.Lock(t.ctx))
