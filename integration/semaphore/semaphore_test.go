@@ -113,6 +113,28 @@ func nothingLeft(t *testing.T, server, path string) {
 	}
 }
 
+// removed waits until the server has removed a node.
+func removed(t *testing.T, server, path string) {
+	t.Helper()
+	c, _, err := zk.Connect([]string{server}, 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for ctx := bounded(t); ; time.Sleep(10 * time.Millisecond) {
+		there, _, err := c.Exists(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !there {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%s is still there: %v", path, context.Cause(ctx))
+		}
+	}
+}
+
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -272,7 +294,11 @@ func TestResize(t *testing.T) {
 	}
 	release(t, a)
 	release(t, b)
-	time.Sleep(2 * time.Second) // containers are removed
+	for range 2 { // the first may go in a round that has passed by ours
+		idle := newSemaphore(t, open(t, e.Server(0)), path+"-idle", 1)
+		release(t, acquire(t, idle, 1))
+		removed(t, e.Server(0), path+"-idle")
+	}
 	other := newSemaphore(t, open(t, e.Server(0)), path, 1)
 	if _, err := other.Acquire(bounded(t)); !errors.Is(err, recipes.ErrConflict) {
 		t.Errorf("the size is forgotten: %v", err)
