@@ -7,30 +7,17 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/election"
 	"github.com/lockkeeper/lockkeeper/session"
 )
-
-// patience bounds what has to happen some time. It is there to say which wait
-// never ended, and decides about nothing else.
-const patience = time.Minute
-
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test has waited for too long"))
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // A client is one session and an election on it.
 type client struct {
@@ -39,10 +26,10 @@ type client struct {
 	connected string // to which address it was last connected
 }
 
-func open(t *testing.T, timeout time.Duration, servers ...string) *client {
+func open(t *testing.T, path string, timeout time.Duration, servers ...string) *client {
 	t.Helper()
 	c := &client{}
-	s, err := session.Open(bounded(t), session.Config{
+	s, err := session.Open(await.Context(t), session.Config{
 		Servers: servers,
 		Timeout: timeout,
 		Logger:  slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -60,7 +47,7 @@ func open(t *testing.T, timeout time.Duration, servers ...string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	c.Election, err = election.New(s, path(t))
+	c.Election, err = election.New(s, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,41 +60,9 @@ func (c *client) server() string {
 	return c.connected
 }
 
-func path(t *testing.T) string { return "/" + strings.ReplaceAll(t.Name(), "/", "-") }
-
-// nothingLeft checks when the test is over that the queue is empty. It has to be
-// called before the sessions are opened.
-func nothingLeft(t *testing.T, e *ensemble.Ensemble) {
-	t.Cleanup(func() {
-		if t.Failed() {
-			return
-		}
-		c, _, err := zk.Connect(e.Servers(), 10*time.Second, zk.WithLogger(silent{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		deadline := time.Now().Add(patience)
-		for {
-			left, _, err := c.Children(path(t))
-			if errors.Is(err, zk.ErrNoNode) || err == nil && len(left) == 0 {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("left behind: %q, %v", left, err)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	})
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-
 func campaign(t *testing.T, c *client, value string) *election.Term {
 	t.Helper()
-	term, err := c.Campaign(bounded(t), []byte(value))
+	term, err := c.Campaign(await.Context(t), []byte(value))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +74,7 @@ func campaign(t *testing.T, c *client, value string) *election.Term {
 func later(t *testing.T, c *client, value string, n int) <-chan *election.Term {
 	t.Helper()
 	won := make(chan *election.Term, 1)
-	ctx := bounded(t)
+	ctx := await.Context(t)
 	go func() {
 		term, err := c.Campaign(ctx, []byte(value))
 		if err != nil {
@@ -127,16 +82,8 @@ func later(t *testing.T, c *client, value string, n int) <-chan *election.Term {
 		}
 		won <- term
 	}()
-	for {
-		cs, err := c.Contenders(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(cs) == n {
-			return won
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.InLine(t, c, n)
+	return won
 }
 
 // An observer collects what it sees. Vacancies that are over at once may be missed,
@@ -172,31 +119,31 @@ func (o *observer) sees(t *testing.T, term *election.Term, value string) {
 		if string(l.Value) != value || l.Token != term.Token() || l.Since.IsZero() {
 			t.Errorf("observed %q of term %v, want %q of %v", l.Value, l.Token, value, term.Token())
 		}
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatalf("%q is not observed", value)
 	}
 }
 
 func resign(t *testing.T, term *election.Term) {
 	t.Helper()
-	if err := term.Resign(bounded(t)); err != nil {
+	if err := term.Resign(await.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func proclaim(t *testing.T, term *election.Term, value string) {
 	t.Helper()
-	if err := term.Proclaim(bounded(t), []byte(value)); err != nil {
+	if err := term.Proclaim(await.Context(t), []byte(value)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestLeadersSessionDies(t *testing.T) {
 	e := ensemble.Three(t, ensemble.Options{})
-	nothingLeft(t, e)
+	path := e.LockPath(t)
 	l := link.New(t, e.Server(0))
-	a, b := open(t, 3*time.Second, l.Addr()), open(t, 30*time.Second, e.Servers()...)
-	o := observe(t, open(t, 30*time.Second, e.Servers()...))
+	a, b := open(t, path, 3*time.Second, l.Addr()), open(t, path, 30*time.Second, e.Servers()...)
+	o := observe(t, open(t, path, 30*time.Second, e.Servers()...))
 	first := campaign(t, a, "a")
 	o.sees(t, first, "a")
 	proclaim(t, first, "a2")
@@ -220,7 +167,7 @@ func TestLeadersSessionDies(t *testing.T) {
 	}
 	o.sees(t, second, "b")
 	l.Heal()
-	if err := first.Proclaim(bounded(t), []byte("late")); !errors.Is(err, recipes.ErrRevoked) {
+	if err := first.Proclaim(await.Context(t), []byte("late")); !errors.Is(err, recipes.ErrRevoked) {
 		t.Error(err)
 	}
 	again := later(t, a, "a3", 2) // the one who was cut off is a candidate again
@@ -234,9 +181,9 @@ func TestLeadersSessionDies(t *testing.T) {
 // on, and so do the observer and the candidate.
 func TestServersOfTheLeaderDie(t *testing.T) {
 	e := ensemble.Three(t, ensemble.Options{})
-	nothingLeft(t, e)
-	a, b := open(t, 30*time.Second, e.Servers()...), open(t, 30*time.Second, e.Servers()...)
-	o := observe(t, open(t, 30*time.Second, e.Servers()...))
+	path := e.LockPath(t)
+	a, b := open(t, path, 30*time.Second, e.Servers()...), open(t, path, 30*time.Second, e.Servers()...)
+	o := observe(t, open(t, path, 30*time.Second, e.Servers()...))
 	term := campaign(t, a, "a")
 	o.sees(t, term, "a")
 	won := later(t, b, "b", 2)
@@ -252,7 +199,7 @@ func TestServersOfTheLeaderDie(t *testing.T) {
 		proclaim(t, term, value)
 		t.Logf("kill %d: server %d, proclaimed after %v", i, server, time.Since(start))
 		o.sees(t, term, value)
-		if err := term.Verify(bounded(t)); err != nil {
+		if err := term.Verify(await.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		e.Start(t, server)
@@ -272,18 +219,18 @@ func TestServersOfTheLeaderDie(t *testing.T) {
 // The ensemble's leader dies at the moment of a hand-over, with a successor named.
 func TestEnsemblesLeaderDiesAtAHandOver(t *testing.T) {
 	e := ensemble.Three(t, ensemble.Options{})
-	nothingLeft(t, e)
+	path := e.LockPath(t)
 	var clients []*client
 	for range 4 {
-		clients = append(clients, open(t, 30*time.Second, e.Servers()...))
+		clients = append(clients, open(t, path, 30*time.Second, e.Servers()...))
 	}
-	o := observe(t, open(t, 30*time.Second, e.Servers()...))
+	o := observe(t, open(t, path, 30*time.Second, e.Servers()...))
 	first := campaign(t, clients[0], "0")
 	o.sees(t, first, "0")
 	one := later(t, clients[1], "1", 2)
 	two := later(t, clients[2], "2", 3)
 	heir := later(t, clients[3], "3", 4)
-	cs, err := clients[0].Contenders(bounded(t))
+	cs, err := clients[0].Contenders(await.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +238,7 @@ func TestEnsemblesLeaderDiesAtAHandOver(t *testing.T) {
 	leader := e.Leader(t)
 	go func() {
 		defer close(killed)
-		if err := first.ResignTo(bounded(t), cs[3].ID); err != nil {
+		if err := first.ResignTo(await.Context(t), cs[3].ID); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -308,7 +255,7 @@ func TestEnsemblesLeaderDiesAtAHandOver(t *testing.T) {
 		select {
 		case next = <-one:
 		case next = <-two:
-		case <-bounded(t).Done():
+		case <-await.Context(t).Done():
 			t.Fatal("a candidate is lost")
 		}
 		if next.Token() <= term.Token() {
@@ -324,18 +271,18 @@ func TestEnsemblesLeaderDiesAtAHandOver(t *testing.T) {
 // The largest value fits into a real server's requests.
 func TestLargestValue(t *testing.T) {
 	e := ensemble.Single(t, ensemble.Options{})
-	nothingLeft(t, e)
-	a := open(t, 30*time.Second, e.Servers()...)
+	path := e.LockPath(t)
+	a := open(t, path, 30*time.Second, e.Servers()...)
 	v := make([]byte, election.MaxValue)
-	term, err := a.Campaign(bounded(t), v)
+	term, err := a.Campaign(await.Context(t), v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v[0] = 1
-	if err := term.Proclaim(bounded(t), v); err != nil {
+	if err := term.Proclaim(await.Context(t), v); err != nil {
 		t.Fatal(err)
 	}
-	l, err := open(t, 30*time.Second, e.Servers()...).Leader(bounded(t))
+	l, err := open(t, path, 30*time.Second, e.Servers()...).Leader(await.Context(t))
 	if err != nil || string(l.Value) != string(v) {
 		t.Errorf("%d bytes came back, %v", len(l.Value), err)
 	}

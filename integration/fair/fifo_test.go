@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/history"
 	"github.com/lockkeeper/lockkeeper/integration/link"
@@ -21,9 +22,9 @@ func TestOrderOfArrivalWhileSessionsDie(t *testing.T) {
 	const beforeAll, whileWaiting, whileHolding = 2, 4, 6 // these die
 	e := ensemble.Three(t, ensemble.Options{})
 	path := "/order"
-	look := raw(t, e.Servers()...)
-	opener := newLock(t, open(t, 30*time.Second, e.Servers()...), path)
-	first := lock(t, opener)
+	look := ensemble.Connect(t, 10*time.Second, e.Servers()...)
+	opener := newLock(t, ensemble.Open(t, 30*time.Second, e.Servers()...), path)
+	first := await.Grant(t, opener.Lock)
 
 	var links []*link.Link
 	var locks = make([]func() ticket, sessions)
@@ -34,7 +35,7 @@ func TestOrderOfArrivalWhileSessionsDie(t *testing.T) {
 		}
 		l := link.New(t, e.Server(i%3))
 		links = append(links, l)
-		f := newLock(t, open(t, timeout, l.Addr()), path)
+		f := newLock(t, ensemble.Open(t, timeout, l.Addr()), path)
 		locks[i] = func() ticket { return ticket{i, join(t, f)} }
 	}
 	var tickets []ticket
@@ -71,7 +72,7 @@ func TestOrderOfArrivalWhileSessionsDie(t *testing.T) {
 		}
 		return false
 	}
-	ctx := bounded(t)
+	ctx := await.Context(t)
 	for i, ticket := range tickets {
 		wg.Go(func() {
 			g, err := r.Acquire(ctx, i, ticket.Wait)
@@ -97,7 +98,7 @@ func TestOrderOfArrivalWhileSessionsDie(t *testing.T) {
 			}
 		})
 	}
-	release(t, first)
+	await.Release(t, first)
 	wg.Wait()
 	r.Check()
 

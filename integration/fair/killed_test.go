@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/fair"
@@ -143,15 +144,15 @@ const stall = 15 * time.Second
 func killFirst(t *testing.T, e *ensemble.Ensemble, flow string, weight int, where string) {
 	const timeout = 2 * time.Second // of the victim's session
 	path := fmt.Sprintf("/killed-%s-%s", flow, where)
-	look := raw(t, e.Servers()...)
-	mine := open(t, 30*time.Second, e.Servers()...)
+	look := ensemble.Connect(t, 10*time.Second, e.Servers()...)
+	mine := ensemble.Open(t, 30*time.Second, e.Servers()...)
 	same := newLock(t, mine, path, fair.Flow(flow, weight))
 	var tickets []*fair.Ticket
 	fill := func() { // the flow's places in the lock's queue
 		for range weight {
 			tickets = append(tickets, join(t, same))
 		}
-		until(t, "the line to be full", func() bool { return children(t, look, line(path, flow)) == weight })
+		await.Until(t, "the line to be full", func() bool { return children(t, look, line(path, flow)) == weight })
 	}
 	start := func() *process {
 		return startVictim(t, job{e.Servers(), path, flow, weight, timeout})
@@ -161,14 +162,14 @@ func killFirst(t *testing.T, e *ensemble.Ensemble, flow string, weight int, wher
 	var p *process
 	switch where {
 	case "BeforeTheGate":
-		first = lock(t, newLock(t, mine, path))
+		first = await.Grant(t, newLock(t, mine, path).Lock)
 		fill()
 		p = start()
-		until(t, "the victim to stand before the gate", func() bool { return owners(t, look, gateQueue(path, flow))[p.session] })
+		await.Until(t, "the victim to stand before the gate", func() bool { return owners(t, look, gateQueue(path, flow))[p.session] })
 	case "FirstInLine":
-		first = lock(t, newLock(t, mine, path))
+		first = await.Grant(t, newLock(t, mine, path).Lock)
 		p = start()
-		until(t, "the victim to stand in line", func() bool {
+		await.Until(t, "the victim to stand in line", func() bool {
 			return owners(t, look, mainQueue(path))[p.session] && !owners(t, look, gateQueue(path, flow))[p.session]
 		})
 		for range weight - 1 {
@@ -179,7 +180,7 @@ func killFirst(t *testing.T, e *ensemble.Ensemble, flow string, weight int, wher
 		if !p.lines.Scan() || p.lines.Text() != "holds" {
 			t.Fatalf("the victim does not hold: %q", p.lines.Text())
 		}
-		until(t, "the victim to be out of its flow's line", func() bool { return children(t, look, line(path, flow)) == 0 })
+		await.Until(t, "the victim to be out of its flow's line", func() bool { return children(t, look, line(path, flow)) == 0 })
 		fill()
 	}
 	tickets = append(tickets, join(t, same)) // behind it, before the gate
@@ -204,7 +205,7 @@ func killFirst(t *testing.T, e *ensemble.Ensemble, flow string, weight int, wher
 		}
 		gone <- time.Now()
 	}()
-	ctx := bounded(t)
+	ctx := await.Context(t)
 	var wg sync.WaitGroup
 	for i, ticket := range tickets {
 		wg.Go(func() {
@@ -219,7 +220,7 @@ func killFirst(t *testing.T, e *ensemble.Ensemble, flow string, weight int, wher
 		})
 	}
 	if first != nil {
-		release(t, first)
+		await.Release(t, first)
 	}
 	wg.Wait()
 	all, end := time.Now(), <-gone

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/integration/witness"
@@ -27,7 +28,7 @@ func TestMutexAndFlowsExcludeEachOther(t *testing.T) {
 	}
 	e := ensemble.Single(t, ensemble.Options{})
 	path := "/mixed"
-	look := raw(t, e.Servers()...)
+	look := ensemble.Connect(t, 10*time.Second, e.Servers()...)
 	of := func(opts ...recipes.Option) func(*session.Session) acquire {
 		return func(s *session.Session) acquire { return newLock(t, s, path, opts...).Lock }
 	}
@@ -45,12 +46,12 @@ func TestMutexAndFlowsExcludeEachOther(t *testing.T) {
 		of(fair.Flow("timed", 1), fair.ByHoldTime()),
 	}
 	w := witness.New(t)
-	ctx := bounded(t)
+	ctx := await.Context(t)
 	var wg sync.WaitGroup
 	clients := 0
 	for _, kind := range kinds {
 		for range 2 { // sessions
-			take := kind(open(t, 30*time.Second, e.Servers()...))
+			take := kind(ensemble.Open(t, 30*time.Second, e.Servers()...))
 			for range 2 {
 				clients++
 				wg.Go(func() {
@@ -99,10 +100,10 @@ func TestFlowsAndOtherLibraries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := "/beside-" + test.name
-			look := raw(t, server)
-			l := newLock(t, open(t, timeout, server), path, fair.Flow("ours", 1))
+			look := ensemble.Connect(t, 10*time.Second, server)
+			l := newLock(t, ensemble.Open(t, timeout, server), path, fair.Flow("ours", 1))
 			theirs := test.lock(t, path)
-			ctx := bounded(t)
+			ctx := await.Context(t)
 			ok := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -115,20 +116,20 @@ func TestFlowsAndOtherLibraries(t *testing.T) {
 					t.Fatalf("they hold the lock: %v", err)
 				}
 				inLine, behind := join(t, l), join(t, l)
-				until(t, "one of ours to stand in line", func() bool { return children(t, look, mainQueue(path)) == 2 })
+				await.Until(t, "one of ours to stand in line", func() bool { return children(t, look, mainQueue(path)) == 2 })
 				ok(theirs.Release(ctx))
 				g, err := inLine.Wait(ctx)
 				ok(err)
 				// One of ours holds, one is in line: they come after that.
-				until(t, "the second of ours to stand in line", func() bool { return children(t, look, mainQueue(path)) == 2 })
+				await.Until(t, "the second of ours to stand in line", func() bool { return children(t, look, mainQueue(path)) == 2 })
 				got := make(chan error, 1)
 				go func() { got <- theirs.Lock(ctx) }()
-				until(t, "theirs to stand in line", func() bool { return children(t, look, mainQueue(path)) == 3 })
-				release(t, g)
+				await.Until(t, "theirs to stand in line", func() bool { return children(t, look, mainQueue(path)) == 3 })
+				await.Release(t, g)
 				g, err = behind.Wait(ctx)
 				ok(err)
 				interop.Waits(t, e, path, got)
-				release(t, g)
+				await.Release(t, g)
 				ok(<-got)
 				ok(theirs.Release(ctx))
 			}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 )
@@ -106,23 +104,5 @@ func TestKilledClientLeavesItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	kazoo.Kill()
-	c, _, err := zk.Connect(e.Servers(), timeout, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for ctx.Err() == nil {
-		children, _, err := c.Children("/lock")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(children) == 0 {
-			return
-		}
-	}
-	t.Fatal("node is still there")
+	ensemble.Empty(t, ensemble.Connect(t, timeout, e.Servers()...), "/lock")
 }
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

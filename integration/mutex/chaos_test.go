@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/history"
 	"github.com/lockkeeper/lockkeeper/integration/link"
@@ -35,7 +36,7 @@ func newMember(t *testing.T, e *ensemble.Ensemble, path string, timeout time.Dur
 		m.links = append(m.links, l)
 		addrs = append(addrs, l.Addr())
 	}
-	m.mutex = newMutex(t, open(t, timeout, addrs...), path)
+	m.mutex = newMutex(t, ensemble.Open(t, timeout, addrs...), path)
 	return m
 }
 
@@ -95,7 +96,7 @@ func TestHistoryUnderFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 
 	e := ensemble.Three(t, ensemble.Options{})
-	path := lockPath(t, e)
+	path := e.LockPath(t)
 	r := history.New(t)
 	var (
 		members []*member
@@ -125,11 +126,11 @@ func TestHistoryUnderFaults(t *testing.T) {
 
 	// Everybody can still have the lock, now that there are no faults.
 	for id, m := range members {
-		g, err := r.Acquire(bounded(t), id, m.mutex.Lock)
+		g, err := r.Acquire(await.Context(t), id, m.mutex.Lock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Release(bounded(t)); err != nil && !errors.Is(err, recipes.ErrRevoked) {
+		if err := g.Release(await.Context(t)); err != nil && !errors.Is(err, recipes.ErrRevoked) {
 			t.Error(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -36,16 +37,15 @@ func TestOtherLibraries(t *testing.T) {
 		{"Kazoo", func(t *testing.T, path string) other { return interop.Kazoo(t, server, path, timeout) }},
 		{"Curator", func(t *testing.T, path string) other { return interop.CuratorMutex(t, server, path, timeout) }},
 		{"GoZookeeper", func(t *testing.T, path string) other {
-			c := raw(t, server)
-			t.Cleanup(c.Close)
+			c := ensemble.Connect(t, timeout, server)
 			return goZK{zk.NewLock(c, path, zk.WorldACL(zk.PermAll))}
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			path := lockPath(t, e)
-			m := newMutex(t, open(t, timeout, server), path)
+			path := e.LockPath(t)
+			m := newMutex(t, ensemble.Open(t, timeout, server), path)
 			theirs := test.lock(t, path)
-			ctx := bounded(t)
+			ctx := await.Context(t)
 			ok := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -57,16 +57,16 @@ func TestOtherLibraries(t *testing.T) {
 				if _, err := m.TryLock(ctx); !errors.Is(err, recipes.ErrBusy) {
 					t.Fatalf("they hold the lock: %v", err)
 				}
-				ours := lockLater(t, m)
-				queued(t, m, 2)
+				ours := await.Later(t, m.Lock)
+				await.InLine(t, m, 2)
 				ok(theirs.Release(ctx))
-				g := ours.get(t)
+				g := ours.Grant(t)
 
 				got := make(chan error, 1)
 				go func() { got <- theirs.Lock(ctx) }()
-				queued(t, m, 2)
+				await.InLine(t, m, 2)
 				interop.Waits(t, e, path, got)
-				release(t, g)
+				await.Release(t, g)
 				ok(<-got)
 				ok(theirs.Release(ctx))
 			}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/witness"
 	"github.com/lockkeeper/lockkeeper/integration/worker"
@@ -12,10 +13,10 @@ import (
 func TestProcessesTakeTurns(t *testing.T) {
 	const processes, sessions, clients, cycles = 3, 3, 2, 25
 	e := ensemble.Three(t, ensemble.Options{})
-	path, w := lockPath(t, e), witness.New(t)
+	path, w := e.LockPath(t), witness.New(t)
 	j := worker.Job{
 		Servers: e.Servers(), Path: path, Witness: w.Addr(), Timeout: 30 * time.Second,
-		Sessions: sessions, Clients: clients, Cycles: cycles, Patience: patience,
+		Sessions: sessions, Clients: clients, Cycles: cycles, Patience: await.Patience,
 	}
 	start := time.Now()
 	var workers []*worker.Process
@@ -36,19 +37,19 @@ func TestProcessesTakeTurns(t *testing.T) {
 
 func TestHoldersProcessKilled(t *testing.T) {
 	e := ensemble.Single(t, ensemble.Options{})
-	path, w := lockPath(t, e), witness.New(t)
-	m := newMutex(t, open(t, 10*time.Second, e.Servers()...), path)
+	path, w := e.LockPath(t), witness.New(t)
+	m := newMutex(t, ensemble.Open(t, 10*time.Second, e.Servers()...), path)
 	entered := w.Entered()
 	holder := worker.Start(t, worker.Job{
 		Servers: e.Servers(), Path: path, Witness: w.Addr(), Timeout: 2 * time.Second,
-		Sessions: 1, Clients: 1, Cycles: 1, Keep: true, Patience: patience,
+		Sessions: 1, Clients: 1, Cycles: 1, Keep: true, Patience: await.Patience,
 	})
 	<-entered
-	waiter := lockLater(t, m)
-	queued(t, m, 2)
+	waiter := await.Later(t, m.Lock)
+	await.InLine(t, m, 2)
 	holder.Kill()
 	start := time.Now()
-	g := waiter.get(t)
+	g := waiter.Grant(t)
 	t.Logf("process killed: next grant after %v", time.Since(start))
 	v, err := witness.Visit(w.Addr())
 	if err != nil {
@@ -56,5 +57,5 @@ func TestHoldersProcessKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { v.Close() })
 	v.Enter(g.Token()) // which the witness compares with the dead holder's
-	release(t, g)
+	await.Release(t, g)
 }

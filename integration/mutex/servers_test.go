@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 )
 
@@ -15,31 +16,27 @@ const longSession = 30 * time.Second
 // when the hold does.
 func survives(t *testing.T, e *ensemble.Ensemble, happens func()) {
 	t.Helper()
-	path := lockPath(t, e)
-	a := newMutex(t, open(t, longSession, e.Servers()...), path)
-	b := newMutex(t, open(t, longSession, e.Servers()...), path)
-	held := lock(t, a)
-	waiter := lockLater(t, b)
-	queued(t, a, 2)
+	path := e.LockPath(t)
+	a := newMutex(t, ensemble.Open(t, longSession, e.Servers()...), path)
+	b := newMutex(t, ensemble.Open(t, longSession, e.Servers()...), path)
+	held := await.Grant(t, a.Lock)
+	waiter := await.Later(t, b.Lock)
+	await.InLine(t, a, 2)
 
 	start := time.Now()
 	happens()
-	if err := held.Verify(bounded(t)); err != nil {
+	if err := held.Verify(await.Context(t)); err != nil {
 		t.Fatalf("holder: %v", err)
 	}
 	t.Logf("held, by the word of the quorum, %v after the fault", time.Since(start))
-	select {
-	case g := <-waiter.grant:
-		t.Fatalf("granted while held: %v, %v", g, waiter.err)
-	default:
-	}
-	release(t, held)
+	waiter.Waits(t)
+	await.Release(t, held)
 	t.Logf("released %v after the fault", time.Since(start))
-	next := waiter.get(t)
+	next := waiter.Grant(t)
 	if next.Token() <= held.Token() {
 		t.Errorf("token %v came after %v", next.Token(), held.Token())
 	}
-	release(t, next)
+	await.Release(t, next)
 }
 
 func TestLeaderKilledWhileHeldAndWaitedFor(t *testing.T) {

@@ -5,12 +5,10 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -20,8 +18,6 @@ import (
 
 const (
 	timeout = 10 * time.Second
-	// patience bounds what has to happen some time.
-	patience = time.Minute
 	// soon is when a try is given up; a lock that is not respected is had long before.
 	soon = time.Second
 )
@@ -58,9 +54,7 @@ type test struct {
 }
 
 func newTest(t *testing.T, e *ensemble.Ensemble) *test {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test has waited for too long"))
-	t.Cleanup(cancel)
-	return &test{T: t, ctx: ctx, e: e, path: pathOf(t)}
+	return &test{T: t, ctx: await.Context(t), e: e, path: e.LockPath(t)}
 }
 
 func (t *test) ok(err error) {
@@ -70,25 +64,12 @@ func (t *test) ok(err error) {
 	}
 }
 
-// queued waits until n contenders are in line.
-func (t *test) queued(n int) {
-	t.Helper()
-	for {
-		cs, err := t.look.Contenders(t.ctx)
-		t.ok(err)
-		if len(cs) == n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // later locks in the background, as the n-th in line.
 func (t *test) later(s side, n int) <-chan error {
 	t.Helper()
 	got := make(chan error, 1)
 	go func() { got <- s.lock(t.ctx) }()
-	t.queued(n)
+	await.InLine(t, t.look, n)
 	return got
 }
 
@@ -108,8 +89,6 @@ func (t *test) one(server, path string) *rwlock.RWLock {
 	t.ok(err)
 	return l
 }
-
-func pathOf(t *testing.T) string { return "/" + strings.ReplaceAll(t.Name(), "/", "-") }
 
 // case 59: Curator's InterProcessReadWriteLock and ours exclude each other as if they
 // were one, whoever is first, and share where readers share.
@@ -144,7 +123,7 @@ func TestCurator(t *testing.T) {
 			for _, pair := range [][2]side{{ourRead, theirRead}, {theirRead, ourRead}} {
 				t.ok(pair[0].lock(t.ctx))
 				t.ok(pair[1].lock(t.ctx))
-				t.queued(2)
+				await.InLine(t, t.look, 2)
 				t.ok(pair[0].release(t.ctx))
 				t.ok(pair[1].release(t.ctx))
 			}
@@ -262,36 +241,4 @@ func TestCurator(t *testing.T) {
 		}
 		t.ok(m.Release(t.ctx))
 	})
-
-	nothingLeft(t, server)
 }
-
-// nothingLeft waits until all directories are empty or gone.
-func nothingLeft(t *testing.T, server string) {
-	c, _, err := zk.Connect([]string{server}, timeout, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	dirs, _, err := c.Children("/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(patience)
-	for _, dir := range dirs {
-		for dir != "zookeeper" {
-			left, _, err := c.Children("/" + dir)
-			if errors.Is(err, zk.ErrNoNode) || err == nil && len(left) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("left behind below %s: %q, %v", dir, left, err)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

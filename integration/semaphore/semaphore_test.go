@@ -5,7 +5,6 @@ package semaphore_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -20,28 +20,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/session"
 )
 
-// patience bounds what has to happen some time, and decides about nothing else.
-const patience = time.Minute
-
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the test has waited for too long"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
+// open opens a session that ends soon after its client is cut off.
 func open(t *testing.T, server string) *session.Session {
 	t.Helper()
-	s, err := session.Open(bounded(t), session.Config{
-		Servers: []string{server},
-		Timeout: 3 * time.Second,
-		Logger:  slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return ensemble.Open(t, 3*time.Second, server)
 }
 
 func newSemaphore(t *testing.T, s *session.Session, path string, size int, opts ...recipes.Option) *semaphore.Semaphore {
@@ -53,91 +35,19 @@ func newSemaphore(t *testing.T, s *session.Session, path string, size int, opts 
 	return sem
 }
 
-func acquire(t *testing.T, s *semaphore.Semaphore, n int) *recipes.Grant {
-	t.Helper()
-	g, err := s.AcquireN(bounded(t), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-func release(t *testing.T, g *recipes.Grant) {
-	t.Helper()
-	if err := g.Release(bounded(t)); err != nil {
-		t.Error(err)
-	}
-}
-
-// later acquires while the test does something else.
-func later(t *testing.T, s *semaphore.Semaphore, n int) <-chan *recipes.Grant {
-	granted := make(chan *recipes.Grant, 1)
-	ctx := bounded(t)
-	go func() {
-		g, err := s.AcquireN(ctx, n)
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- g
-	}()
-	return granted
-}
-
-// inLine waits until n contenders hold or wait.
-func inLine(t *testing.T, s *semaphore.Semaphore, n int) {
-	t.Helper()
-	ctx := bounded(t)
-	for {
-		c, err := s.Contenders(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(c) == n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+func permits(s *semaphore.Semaphore, n int) func(context.Context) (*recipes.Grant, error) {
+	return func(ctx context.Context) (*recipes.Grant, error) { return s.AcquireN(ctx, n) }
 }
 
 // nothingLeft fails the test if a node is left below path.
 func nothingLeft(t *testing.T, server, path string) {
 	t.Helper()
-	c, _, err := zk.Connect([]string{server}, 10*time.Second, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := ensemble.Connect(t, 10*time.Second, server)
 	left, _, err := c.Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
-
-// removed waits until the server has removed a node.
-func removed(t *testing.T, server, path string) {
-	t.Helper()
-	c, _, err := zk.Connect([]string{server}, 10*time.Second, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for ctx := bounded(t); ; time.Sleep(10 * time.Millisecond) {
-		there, _, err := c.Exists(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !there {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("%s is still there: %v", path, context.Cause(ctx))
-		}
-	}
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // A rack has one place for each slot. Two that are in one place at a time, or more
 // than there are places, are an error.
@@ -185,7 +95,7 @@ func TestSeveralSessions(t *testing.T) {
 					if (i+j+k)%4 == 0 {
 						get = sem.TryAcquireN
 					}
-					g, err := get(bounded(t), 1+(i+j+k)%size)
+					g, err := get(await.Context(t), 1+(i+j+k)%size)
 					if errors.Is(err, recipes.ErrBusy) {
 						continue
 					}
@@ -194,7 +104,7 @@ func TestSeveralSessions(t *testing.T) {
 						return
 					}
 					r.use(g)
-					release(t, g)
+					await.Release(t, g)
 				}
 			})
 		}
@@ -221,13 +131,13 @@ func TestTwoTakeTwoOfTwo(t *testing.T) {
 		sem := newSemaphore(t, open(t, e.Server(0)), path, 2)
 		wg.Go(func() {
 			for range rounds {
-				g, err := sem.AcquireN(bounded(t), 2)
+				g, err := sem.AcquireN(await.Context(t), 2)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				r.use(g)
-				release(t, g)
+				await.Release(t, g)
 			}
 		})
 	}
@@ -244,15 +154,12 @@ func TestPermitsOfAClientThatIsCutOffComeBack(t *testing.T) {
 	told := make(chan recipes.Revocation, 2)
 	lost := newSemaphore(t, open(t, l.Addr()), path, 3, recipes.OnRevoke(func(r recipes.Revocation) { told <- r }))
 	sem := newSemaphore(t, open(t, e.Server(0)), path, 3)
-	a, b := acquire(t, lost, 1), acquire(t, lost, 1)
-	c := acquire(t, sem, 1)
-	next := later(t, sem, 2)
-	inLine(t, sem, 4)
+	a, b := await.Grant(t, permits(lost, 1)), await.Grant(t, permits(lost, 1))
+	c := await.Grant(t, permits(sem, 1))
+	next := await.Later(t, permits(sem, 2))
+	await.InLine(t, sem, 4)
 	l.Hole()
-	g := <-next
-	if g == nil {
-		return
-	}
+	g := next.Grant(t)
 	for _, old := range []*recipes.Grant{a, b} {
 		select {
 		case <-old.Done():
@@ -267,11 +174,11 @@ func TestPermitsOfAClientThatIsCutOffComeBack(t *testing.T) {
 		t.Errorf("slots %v", s)
 	}
 	l.Heal()
-	again := later(t, lost, 1)
-	inLine(t, sem, 3)
-	release(t, c)
-	release(t, <-again)
-	release(t, g)
+	again := await.Later(t, permits(lost, 1))
+	await.InLine(t, sem, 3)
+	await.Release(t, c)
+	await.Release(t, again.Grant(t))
+	await.Release(t, g)
 	nothingLeft(t, e.Server(0), path)
 }
 
@@ -282,26 +189,27 @@ func TestResize(t *testing.T) {
 	path := "/" + t.Name()
 	sem := newSemaphore(t, open(t, e.Server(0)), path, 1)
 	operator := newSemaphore(t, open(t, e.Server(0)), path, 7)
-	a := acquire(t, sem, 1)
-	next := later(t, sem, 1)
-	inLine(t, sem, 2)
-	if err := operator.Resize(bounded(t), 2); err != nil {
+	a := await.Grant(t, permits(sem, 1))
+	next := await.Later(t, permits(sem, 1))
+	await.InLine(t, sem, 2)
+	if err := operator.Resize(await.Context(t), 2); err != nil {
 		t.Fatal(err)
 	}
-	b := <-next
-	if b == nil {
-		return
-	}
-	release(t, a)
-	release(t, b)
+	b := next.Grant(t)
+	await.Release(t, a)
+	await.Release(t, b)
+	look := ensemble.Connect(t, 10*time.Second, e.Server(0))
 	for range 2 { // the first may go in a round that has passed by ours
 		idle := newSemaphore(t, open(t, e.Server(0)), path+"-idle", 1)
-		release(t, acquire(t, idle, 1))
-		removed(t, e.Server(0), path+"-idle")
+		await.Release(t, await.Grant(t, permits(idle, 1)))
+		await.Until(t, "an idle container to be removed", func() bool {
+			there, _, err := look.Exists(path + "-idle")
+			return err == nil && !there
+		})
 	}
 	other := newSemaphore(t, open(t, e.Server(0)), path, 1)
-	if _, err := other.Acquire(bounded(t)); !errors.Is(err, recipes.ErrConflict) {
+	if _, err := other.Acquire(await.Context(t)); !errors.Is(err, recipes.ErrConflict) {
 		t.Errorf("the size is forgotten: %v", err)
 	}
-	release(t, acquire(t, sem, 2))
+	await.Release(t, await.Grant(t, permits(sem, 2)))
 }
