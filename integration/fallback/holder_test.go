@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -101,7 +102,7 @@ func hold(text string) int {
 // ask returns a holder's answer.
 func ask(t *testing.T, h *interop.Client, command string) string {
 	t.Helper()
-	answer, err := h.Ask(bounded(t), command)
+	answer, err := h.Ask(await.Context(t), command)
 	if err != nil {
 		t.Fatal(err)
 	}
