@@ -63,8 +63,9 @@ func TestServerIsFull(t *testing.T) {
 	await.Release(t, second)
 	nothingLeft(t, s)
 
+	before := s.Refused(t, "OOM")
 	late := await.Later(t, a.Lock)
-	time.Sleep(100 * time.Millisecond)
+	await.Until(t, "Lock to try again", func() bool { return s.Refused(t, "OOM") >= before+2 })
 	late.Waits(t)
 	s.Empty(t)
 	await.Release(t, late.Within(t, soon))
