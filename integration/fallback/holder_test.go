@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fallback"
 	"github.com/lockkeeper/lockkeeper/integration/await"
+	"github.com/lockkeeper/lockkeeper/integration/child"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -36,17 +36,7 @@ type settings struct {
 //	wait     waiting, when ten more of its goroutines have asked for the lock
 func startHolder(t *testing.T, s settings) *interop.Client {
 	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), holderEnv+"="+string(text))
-	return interop.Start(t, "holder", cmd)
+	return interop.Start(t, "holder", child.Again(t, holderEnv, s))
 }
 
 // hold is the holder's main function. It ends with its input.
