@@ -96,10 +96,12 @@ func TestFailoverBySentinels(t *testing.T) {
 func TestReplicatedLockSurvivesAFailover(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	s := redistest.StartSentinels(t)
+	// Sentinels that can't agree on who of them acts try again after 20 s.
+	const ttl = time.Minute
 	connect := func() *fallback.Mutex {
 		rdb := redis.NewFailoverClient(s.Options())
 		t.Cleanup(func() { rdb.Close() })
-		return newMutex(t, open(t, rdb, fallback.TTL(20*time.Second), fallback.WaiterTimeout(20*time.Second), fallback.WaitReplicas(1, time.Second)), key(t))
+		return newMutex(t, open(t, rdb, fallback.TTL(ttl), fallback.WaiterTimeout(ttl), fallback.WaitReplicas(1, time.Second)), key(t))
 	}
 	a, b := connect(), connect()
 	g := await.Grant(t, a.Lock)
