@@ -116,3 +116,45 @@ func TestLeaderPaused(t *testing.T) {
 	e.WaitReady(t)
 	t.Logf("whole again after %v", time.Since(start))
 }
+
+// A session waits if it watches another's node in the directory, whichever server it
+// is connected to.
+func TestWaiting(t *testing.T) {
+	e := ensemble.Three(t, ensemble.Options{})
+	a, b := connect(t, e.Server(0)), connect(t, e.Server(1))
+	if _, err := a.Create("/dir", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Sync("/dir"); err != nil {
+		t.Fatal(err)
+	}
+	watch := func(c *zk.Conn, path string) {
+		t.Helper()
+		if there, _, _, err := c.ExistsW(path); err != nil || !there {
+			t.Fatal(there, err)
+		}
+	}
+	for path, c := range map[string]*zk.Conn{"/dir/a": a, "/dir/b": b, "/dirb": b} {
+		if _, err := c.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []*zk.Conn{a, b} {
+		if _, err := c.Sync("/dir"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch(a, "/dir/a") // its own
+	watch(a, "/dirb")  // elsewhere
+	if n := e.Waiting(t, "/dir"); n != 0 {
+		t.Errorf("%d wait, want nobody", n)
+	}
+	watch(b, "/dir/a")
+	if n := e.Waiting(t, "/dir"); n != 1 {
+		t.Errorf("%d wait, want 1", n)
+	}
+	watch(a, "/dir/b")
+	if n := e.Waiting(t, "/dir"); n != 2 {
+		t.Errorf("%d wait, want 2", n)
+	}
+}

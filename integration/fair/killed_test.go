@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/integration/await"
+	"github.com/lockkeeper/lockkeeper/integration/child"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/fair"
@@ -77,16 +78,7 @@ type process struct {
 // startVictim returns when it has joined.
 func startVictim(t *testing.T, j job) *process {
 	t.Helper()
-	text, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{cmd: exec.Command(self)}
-	p.cmd.Env = append(os.Environ(), victimEnv+"="+string(text))
+	p := &process{cmd: child.Again(t, victimEnv, j)}
 	p.cmd.Stderr = t.Output()
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {

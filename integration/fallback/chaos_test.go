@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/history"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
@@ -60,11 +61,11 @@ func TestHistoryUnderFaults(t *testing.T) {
 
 	// Everybody can still have the lock, now that there are no faults.
 	for id, m := range mutexes {
-		g, err := r.Acquire(bounded(t), id, m.Lock)
+		g, err := r.Acquire(await.Context(t), id, m.Lock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		release(t, g)
+		await.Release(t, g)
 	}
 	r.Check()
 }
@@ -173,7 +174,7 @@ func TestProcessesAreKilled(t *testing.T) {
 	start := func() *worker.Process {
 		return worker.Start(t, worker.Job{
 			Servers: []string{s.Addr()}, Path: key(t), Witness: w.Addr(), Timeout: time.Second,
-			Sessions: 2, Clients: 2, Cycles: 1 << 30, Patience: patience,
+			Sessions: 2, Clients: 2, Cycles: 1 << 30, Patience: await.Patience,
 		})
 	}
 	var running []*worker.Process
@@ -184,7 +185,7 @@ func TestProcessesAreKilled(t *testing.T) {
 		for range 20 * processes { // everybody is at work
 			select {
 			case <-w.Entered():
-			case <-bounded(t).Done():
+			case <-await.Context(t).Done():
 				t.Fatal("the lock is stuck")
 			}
 		}
@@ -197,14 +198,14 @@ func TestProcessesAreKilled(t *testing.T) {
 	}
 	t.Logf("the lock was had %d times", w.Uses())
 	m := client(t, s.Addr())
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	v, err := witness.Visit(w.Addr())
 	ok(t, err)
 	defer v.Close()
 	ok(t, v.Enter(g.Token()))
 	ok(t, v.Leave())
-	release(t, g)
-	if _, err := m.TryLock(bounded(t)); errors.Is(err, recipes.ErrBusy) {
+	await.Release(t, g)
+	if _, err := m.TryLock(await.Context(t)); errors.Is(err, recipes.ErrBusy) {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/history"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -33,12 +34,12 @@ func TestCluster(t *testing.T) {
 	t.Run("SlotMovesUnderLoad", func(t *testing.T) { testSlotMovesUnderLoad(t, c) })
 	t.Run("ScriptsAreFlushed", func(t *testing.T) {
 		m := newMutex(t, member(t, c, fallback.TTL(time.Minute)), key(t))
-		g := lock(t, m)
+		g := await.Grant(t, m.Lock)
 		for _, s := range c.Servers {
 			s.FlushScripts(t)
 		}
 		stands(t, g)
-		release(t, g)
+		await.Release(t, g)
 	})
 }
 
@@ -50,9 +51,9 @@ func testAnyName(t *testing.T, c *redistest.Cluster) {
 		strings.Repeat("{", 500),
 	} {
 		x, y := newMutex(t, a, name), newMutex(t, b, name)
-		g := lock(t, x)
-		next := lockLater(t, y)
-		queued(t, x, 2)
+		g := await.Grant(t, x.Lock)
+		next := await.Later(t, y.Lock)
+		await.InLine(t, x, 2)
 		slots := make(map[int][]string)
 		for _, s := range c.Servers {
 			for _, k := range s.Keys(t) {
@@ -63,8 +64,8 @@ func testAnyName(t *testing.T, c *redistest.Cluster) {
 		if len(slots) != 1 {
 			t.Errorf("%q is in %d slots: %v", name, len(slots), slots)
 		}
-		release(t, g)
-		release(t, next.within(t, soon))
+		await.Release(t, g)
+		await.Release(t, next.Within(t, soon))
 		for _, s := range c.Servers {
 			s.Do(t, "FLUSHALL") // what would go by itself
 		}
@@ -82,7 +83,7 @@ func testLocksOfAllSlots(t *testing.T, c *redistest.Cluster) {
 	all(t, len(grants), func(i int) error {
 		m, err := fallback.NewMutex(a, fmt.Sprintf("%s/%d", key(t), i))
 		if err == nil {
-			grants[i], err = m.Lock(bounded(t))
+			grants[i], err = m.Lock(await.Context(t))
 		}
 		return err
 	})
@@ -91,12 +92,12 @@ func testLocksOfAllSlots(t *testing.T, c *redistest.Cluster) {
 		before[i] = s.Counts(t)
 	}
 	for i, s := range c.Servers { // each has a third or so; all of its are renewed twice
-		eventually(t, "renewals", func() bool { return s.Counts(t).Since(before[i]).Of("pexpire") > 2*len(grants)/3+50 })
+		await.Until(t, "renewals", func() bool { return s.Counts(t).Since(before[i]).Of("pexpire") > 2*len(grants)/3+50 })
 	}
 	if len(lost) > 0 {
 		t.Errorf("lost: %+v", <-lost)
 	}
-	release(t, grants...)
+	await.Release(t, grants...)
 }
 
 // The slot of a lock goes to another server while it is held and waited for: the hold
@@ -105,19 +106,19 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	a, b := newMutex(t, member(t, c, byTimer(), fallback.TTL(3*time.Second)), key(t)), newMutex(t, member(t, c, byTimer()), key(t))
 	slot := c.Slot(t, "lockkeeper:{"+key(t)+"}:lock")
 	for range 3 { // once round
-		g := lock(t, a)
-		next := lockLater(t, b)
-		queued(t, a, 2)
+		g := await.Grant(t, a.Lock)
+		next := await.Later(t, b.Lock)
+		await.InLine(t, a, 2)
 		src := c.Owner(t, slot)
 		dst := (src + 1) % len(c.Servers)
-		eventually(t, "the next renewal to come near", func() bool { return pttl(t, c.Servers[src]) < 2300 })
+		await.Until(t, "the next renewal to come near", func() bool { return pttl(t, c.Servers[src]) < 2300 })
 		c.MoveSlot(t, slot, dst)
-		eventually(t, "a renewal at the new place", func() bool { return pttl(t, c.Servers[dst]) > 2500 })
+		await.Until(t, "a renewal at the new place", func() bool { return pttl(t, c.Servers[dst]) > 2500 })
 		ok(t, g.Err())
-		release(t, g)
-		second := next.within(t, soon)
+		await.Release(t, g)
+		second := next.Within(t, soon)
 		rises(t, g, second)
-		release(t, second)
+		await.Release(t, second)
 	}
 }
 
@@ -137,7 +138,7 @@ func testSlotMovesUnderLoad(t *testing.T, c *redistest.Cluster) {
 					return
 				default:
 				}
-				g, err := r.Acquire(bounded(t), id, m.Lock)
+				g, err := r.Acquire(await.Context(t), id, m.Lock)
 				if err == nil {
 					err = g.Release(t.Context())
 				}
@@ -151,7 +152,7 @@ func testSlotMovesUnderLoad(t *testing.T, c *redistest.Cluster) {
 	for range 9 {
 		c.MoveSlotIn(t, slot, (c.Owner(t, slot)+1)%len(c.Servers), 30*time.Millisecond)
 		before := r.Grants()
-		eventually(t, "grants at the new place", func() bool { return r.Grants() > before+3 || t.Failed() })
+		await.Until(t, "grants at the new place", func() bool { return r.Grants() > before+3 || t.Failed() })
 	}
 	close(stop)
 	wg.Wait()

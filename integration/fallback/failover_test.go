@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -18,25 +19,25 @@ import (
 // late release leaves the next one's alone.
 func lostIn(t *testing.T, a, b *fallback.Mutex, told chan recipes.Revocation, cut, failover func()) {
 	t.Helper()
-	before := lock(t, a)
-	release(t, before)
+	before := await.Grant(t, a.Lock)
+	await.Release(t, before)
 	cut() // the replica gets nothing any more
-	g := lock(t, a)
+	g := await.Grant(t, a.Lock)
 	begun := time.Now()
 	failover()
-	second := lock(t, b)
+	second := await.Grant(t, b.Lock)
 	rises(t, before, g, second)
 	ended(t, g, recipes.ErrRevoked)
 	t.Logf("told %v after the failover began: %v", time.Since(begun), g.Err())
 	if r := <-told; r.Token != g.Token() {
 		t.Errorf("told of %+v", r)
 	}
-	if err := g.Release(bounded(t)); !errors.Is(err, recipes.ErrRevoked) {
+	if err := g.Release(await.Context(t)); !errors.Is(err, recipes.ErrRevoked) {
 		t.Errorf("late release: %v", err)
 	}
 	stands(t, second)
-	release(t, second)
-	release(t, lock(t, a))
+	await.Release(t, second)
+	await.Release(t, await.Grant(t, a.Lock))
 	if len(told) > 0 {
 		t.Errorf("told again of %+v", <-told)
 	}
@@ -61,18 +62,18 @@ func TestReleaseAfterAFailover(t *testing.T) {
 	l := link.New(t, p.Addr())
 	a, b := client(t, l.Addr(), fallback.TTL(time.Hour)), client(t, p.Addr(), fallback.TTL(time.Hour))
 	p.Link.Hole()
-	g := lock(t, a)
+	g := await.Grant(t, a.Lock)
 	l.Hole()
 	p.Failover(t)
-	second := lock(t, b)
+	second := await.Grant(t, b.Lock)
 	released := make(chan error, 1)
-	go func() { released <- g.Release(bounded(t)) }()
+	go func() { released <- g.Release(await.Context(t)) }()
 	l.Heal()
 	if err := <-released; err != nil && !errors.Is(err, recipes.ErrRevoked) {
 		t.Errorf("release: %v", err)
 	}
 	stands(t, second)
-	release(t, second)
+	await.Release(t, second)
 	nothingLeft(t, p.Replica)
 }
 
@@ -95,24 +96,26 @@ func TestFailoverBySentinels(t *testing.T) {
 func TestReplicatedLockSurvivesAFailover(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	s := redistest.StartSentinels(t)
+	// Sentinels that can't agree on who of them acts try again after 20 s.
+	const ttl = time.Minute
 	connect := func() *fallback.Mutex {
 		rdb := redis.NewFailoverClient(s.Options())
 		t.Cleanup(func() { rdb.Close() })
-		return newMutex(t, open(t, rdb, fallback.TTL(20*time.Second), fallback.WaiterTimeout(20*time.Second), fallback.WaitReplicas(1, time.Second)), key(t))
+		return newMutex(t, open(t, rdb, fallback.TTL(ttl), fallback.WaiterTimeout(ttl), fallback.WaitReplicas(1, time.Second)), key(t))
 	}
 	a, b := connect(), connect()
-	g := lock(t, a)
-	next := lockLater(t, b)
-	queued(t, a, 2)
-	s.Servers[0].Do(t, "WAIT", 1, patience.Milliseconds())
+	g := await.Grant(t, a.Lock)
+	next := await.Later(t, b.Lock)
+	await.InLine(t, a, 2)
+	s.Servers[0].Do(t, "WAIT", 1, await.Patience.Milliseconds())
 	s.Failover(t)
 	if err := g.Err(); err != nil {
 		t.Fatal(err)
 	}
-	queued(t, a, 2)
+	await.InLine(t, a, 2)
 	// there is no replica now, so that the waiter can't have it confirmed
-	release(t, g)
-	next.fails(t, fallback.ErrNotReplicated)
+	await.Release(t, g)
+	next.Fails(t, fallback.ErrNotReplicated)
 	nothingLeft(t, s.Servers[1])
 }
 
@@ -120,30 +123,30 @@ func TestReplicatedLockSurvivesAFailover(t *testing.T) {
 func TestTooFewReplicas(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
-	p.Master.Do(t, "WAIT", 1, patience.Milliseconds()) // a replica that has just come does not acknowledge yet
+	p.Master.Do(t, "WAIT", 1, await.Patience.Milliseconds()) // a replica that has just come does not acknowledge yet
 	with := client(t, p.Addr(), fallback.WaitReplicas(1, 100*time.Millisecond))
 	without := client(t, p.Addr())
-	g := lock(t, with)
+	g := await.Grant(t, with.Lock)
 	if n := len(standing(t, p.Replica)); n != 1 {
 		t.Errorf("the replica has %d of the lock", n)
 	}
-	release(t, g)
+	await.Release(t, g)
 	p.WaitReplicated(t)
 
 	p.Link.Hole()
-	release(t, lock(t, without)) // does not ask
-	if g, err := with.Lock(bounded(t)); !errors.Is(err, fallback.ErrNotReplicated) {
+	await.Release(t, await.Grant(t, without.Lock)) // does not ask
+	if g, err := with.Lock(await.Context(t)); !errors.Is(err, fallback.ErrNotReplicated) {
 		t.Fatalf("%v, %v", g, err)
 	}
 	nothingLeft(t, p.Master)
 	p.Link.Heal()
-	eventually(t, "the replica to acknowledge again", func() bool {
-		g, err := with.Lock(bounded(t))
+	await.Until(t, "the replica to acknowledge again", func() bool {
+		g, err := with.Lock(await.Context(t))
 		if errors.Is(err, fallback.ErrNotReplicated) {
 			return false
 		}
 		ok(t, err)
-		release(t, g)
+		await.Release(t, g)
 		return true
 	})
 }
@@ -154,7 +157,7 @@ func TestReplicaIsLostWhileHeld(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	p := redistest.StartPair(t)
 	m := client(t, p.Addr(), fallback.WaitReplicas(1, 50*time.Millisecond), fallback.TTL(time.Second))
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	p.Link.Hole()
 	ended(t, g, recipes.ErrSessionLost)
 	nothingLeft(t, p.Master)

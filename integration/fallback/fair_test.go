@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/internal/redisconformance"
@@ -33,18 +34,18 @@ func TestDeadWaitersOfFair(t *testing.T) {
 		return f
 	}
 	first, dead, last := fair(s.Addr()), fair(l.Addr()), fair(s.Addr())
-	g := acquired(t, first.Lock)
+	g := await.Grant(t, first.Lock)
 	ctx, giveUp := context.WithCancel(t.Context())
 	for range 10 {
 		go dead.Lock(ctx)
 	}
-	lined(t, first, 11)
-	next := acquireLater(t, last.Lock)
-	lined(t, first, 12)
+	await.InLine(t, first, 11)
+	next := await.Later(t, last.Lock)
+	await.InLine(t, first, 12)
 	l.Hole()
-	release(t, g)
+	await.Release(t, g)
 	// If each of them took a WaiterTimeout, that would be ten.
-	release(t, next.within(t, 5*live))
+	await.Release(t, next.Within(t, 5*live))
 	l.Heal()
 	giveUp()
 	nothingLeft(t, s)

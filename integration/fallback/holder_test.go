@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
+	"github.com/lockkeeper/lockkeeper/integration/child"
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -35,17 +36,7 @@ type settings struct {
 //	wait     waiting, when ten more of its goroutines have asked for the lock
 func startHolder(t *testing.T, s settings) *interop.Client {
 	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), holderEnv+"="+string(text))
-	return interop.Start(t, "holder", cmd)
+	return interop.Start(t, "holder", child.Again(t, holderEnv, s))
 }
 
 // hold is the holder's main function. It ends with its input.
@@ -101,7 +92,7 @@ func hold(text string) int {
 // ask returns a holder's answer.
 func ask(t *testing.T, h *interop.Client, command string) string {
 	t.Helper()
-	answer, err := h.Ask(bounded(t), command)
+	answer, err := h.Ask(await.Context(t), command)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -40,24 +41,24 @@ func TestLockIsRemoved(t *testing.T) {
 		{"Database", func() { s.Do(t, "FLUSHALL") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := lock(t, holder)
+			g := await.Grant(t, holder.Lock)
 			if last != nil {
 				rises(t, last, g)
 			}
-			next := lockLater(t, waiter)
-			queued(t, waiter, 2)
+			next := await.Later(t, waiter.Lock)
+			await.InLine(t, waiter, 2)
 			test.remove()
-			second := next.get(t)
+			second := next.Grant(t)
 			ended(t, g, recipes.ErrNodeDeleted)
 			if r := <-told; r.Token != g.Token() || !errors.Is(r.Cause, recipes.ErrNodeDeleted) {
 				t.Errorf("told of %+v", r)
 			}
 			rises(t, g, second)
-			if err := g.Release(bounded(t)); !errors.Is(err, recipes.ErrRevoked) {
+			if err := g.Release(await.Context(t)); !errors.Is(err, recipes.ErrRevoked) {
 				t.Errorf("late release: %v", err)
 			}
 			stands(t, second)
-			release(t, second)
+			await.Release(t, second)
 			last = second
 			if len(told) > 0 {
 				t.Errorf("told again of %+v", <-told)
@@ -71,16 +72,16 @@ func TestReleaseOfWhatAnotherHas(t *testing.T) {
 	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), fallback.TTL(time.Hour)), client(t, s.Addr(), fallback.TTL(time.Hour))
-	g := lock(t, a)
+	g := await.Grant(t, a.Lock)
 	for _, k := range s.Keys(t) {
 		s.Do(t, "PEXPIRE", k, 1)
 	}
-	second := lock(t, b)
-	if err := g.Release(bounded(t)); !errors.Is(err, recipes.ErrRevoked) {
+	second := await.Grant(t, b.Lock)
+	if err := g.Release(await.Context(t)); !errors.Is(err, recipes.ErrRevoked) {
 		t.Errorf("release: %v", err)
 	}
 	stands(t, second)
-	release(t, second)
+	await.Release(t, second)
 }
 
 // Ten thousand locks of one client are renewed in at most a hundred scripts per
@@ -94,16 +95,16 @@ func TestManyLocks(t *testing.T) {
 	grants := make([]*recipes.Grant, many)
 	warm, err := fallback.NewMutex(c, key(t)+"/first")
 	ok(t, err)
-	first := lock(t, warm) // the server has to know the scripts
+	first := await.Grant(t, warm.Lock) // the server has to know the scripts
 	stands(t, first)
-	release(t, first)
+	await.Release(t, first)
 	before, begun := s.Counts(t), time.Now()
 	all(t, many, func(i int) error {
 		m, err := fallback.NewMutex(c, fmt.Sprintf("%s/%d", key(t), i))
 		if err != nil {
 			return err
 		}
-		grants[i], err = m.Lock(bounded(t))
+		grants[i], err = m.Lock(await.Context(t))
 		return err
 	})
 	select {
@@ -121,7 +122,7 @@ func TestManyLocks(t *testing.T) {
 	if limit := intervals * many / batch; scripts > limit {
 		t.Errorf("%d scripts in %d intervals, want %d at most", scripts, intervals, limit)
 	}
-	all(t, many, func(i int) error { return grants[i].Release(bounded(t)) })
+	all(t, many, func(i int) error { return grants[i].Release(await.Context(t)) })
 	if len(lost) > 0 {
 		t.Errorf("%d were lost, such as %+v", len(lost), <-lost)
 	}
@@ -178,7 +179,7 @@ func TestManyContendedCycles(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 				if rand.IntN(4) == 0 {
 					ctx, cancel = context.WithTimeout(t.Context(), rand.N(5*time.Millisecond))
 				}

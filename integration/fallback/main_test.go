@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/integration/worker"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -33,10 +34,6 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m))
 }
 
-// patience bounds what has to happen some time. It is there to say which wait
-// never ended, and decides about nothing else.
-const patience = time.Minute
-
 // soon bounds what has to happen because somebody is told of it. It is much less
 // than a third of [byTimer], after which a waiter would find out by itself.
 const soon = 10 * time.Second
@@ -44,18 +41,6 @@ const soon = 10 * time.Second
 // byTimer has waiters look for themselves so seldom that a test which waits for
 // [soon] sees only those who were told.
 func byTimer() recipes.Option { return fallback.WaiterTimeout(time.Minute) }
-
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	return within(t, patience)
-}
-
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), d, errors.New("the test has waited for too long"))
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // key is the lock of a test.
 func key(t *testing.T) string { return t.Name() }
@@ -121,107 +106,12 @@ func client(t *testing.T, addr string, opts ...recipes.Option) *fallback.Mutex {
 	return newMutex(t, open(t, dial(t, addr)), key(t), opts...)
 }
 
-func lock(t *testing.T, m *fallback.Mutex) *recipes.Grant {
-	t.Helper()
-	g, err := m.Lock(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-func release(t *testing.T, grants ...*recipes.Grant) {
-	t.Helper()
-	for _, g := range grants {
-		if err := g.Release(bounded(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// later is a Lock that goes on while the test does something else.
-type later struct {
-	grant chan *recipes.Grant
-	err   error
-}
-
-func lockLater(t *testing.T, m *fallback.Mutex) *later {
-	t.Helper()
-	return lockUnder(bounded(t), m)
-}
-
-func lockUnder(ctx context.Context, m *fallback.Mutex) *later {
-	l := &later{grant: make(chan *recipes.Grant, 1)}
-	go func() {
-		var g *recipes.Grant
-		g, l.err = m.Lock(ctx)
-		l.grant <- g
-	}()
-	return l
-}
-
-// get waits for the grant.
-func (l *later) get(t *testing.T) *recipes.Grant {
-	t.Helper()
-	return l.within(t, patience)
-}
-
-// within waits for the grant for so long.
-func (l *later) within(t *testing.T, d time.Duration) *recipes.Grant {
-	t.Helper()
-	select {
-	case g := <-l.grant:
-		if l.err != nil {
-			t.Fatal(l.err)
-		}
-		return g
-	case <-time.After(d):
-		t.Fatalf("not granted within %v", d)
-		return nil
-	}
-}
-
-// fails waits for the end, which must be that error.
-func (l *later) fails(t *testing.T, want error) {
-	t.Helper()
-	select {
-	case g := <-l.grant:
-		if g != nil || !errors.Is(l.err, want) {
-			t.Fatalf("%v, %v; want %v", g, l.err, want)
-		}
-	case <-time.After(patience):
-		t.Fatal("Lock does not return")
-	}
-}
-
-// queued waits until n contenders are in line, the holder included.
-func queued(t *testing.T, m *fallback.Mutex, n int) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%d contenders", n), func() bool {
-		c, err := m.Contenders(bounded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(c) == n
-	})
-}
-
-// eventually waits until f returns true.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // ended waits for the end of a grant, which must be for that reason.
 func ended(t *testing.T, g *recipes.Grant, reason error) {
 	t.Helper()
 	select {
 	case <-g.Done():
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatalf("token %v does not end", g.Token())
 	}
 	if err := g.Err(); !errors.Is(err, reason) || !errors.Is(reason, recipes.ErrReleased) && !errors.Is(err, recipes.ErrRevoked) {
@@ -232,7 +122,7 @@ func ended(t *testing.T, g *recipes.Grant, reason error) {
 // stands checks that a grant is held, by our own clock and by the server's word.
 func stands(t *testing.T, g *recipes.Grant) {
 	t.Helper()
-	if err := g.Verify(bounded(t)); err != nil {
+	if err := g.Verify(await.Context(t)); err != nil {
 		t.Fatalf("token %v: %v", g.Token(), err)
 	}
 }
@@ -253,7 +143,7 @@ func rises(t *testing.T, grants ...*recipes.Grant) {
 func nothingLeft(t *testing.T, servers ...*redistest.Server) {
 	t.Helper()
 	var left []string
-	eventually(t, "nothing to be left", func() bool {
+	await.Until(t, "nothing to be left", func() bool {
 		left = nil
 		for _, s := range servers {
 			left = append(left, standing(t, s)...)
@@ -300,9 +190,9 @@ func noneLeft(t *testing.T, servers ...*redistest.Server) {
 		}
 		nothingLeft(t, servers...)
 		for _, s := range servers {
-			eventually(t, "subscriptions to end", func() bool { return s.Subscribers(t) == 0 && len(s.Channels(t)) == 0 })
+			await.Until(t, "subscriptions to end", func() bool { return s.Subscribers(t) == 0 && len(s.Channels(t)) == 0 })
 		}
-		eventually(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
+		await.Until(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -18,12 +19,12 @@ func TestHolderKilledOnAServerThatDoesNotExpire(t *testing.T) {
 	noneLeft(t, s)
 	s.StopExpiring(t)
 	holder := startHolder(t, settings{Addr: s.Addr(), Key: key(t), TTL: time.Second, Live: time.Minute})
-	ok(t, holder.Lock(bounded(t)))
+	ok(t, holder.Lock(await.Context(t)))
 	m := client(t, s.Addr(), byTimer())
-	next := lockLater(t, m)
-	queued(t, m, 2)
+	next := await.Later(t, m.Lock)
+	await.InLine(t, m, 2)
 	holder.Kill()
-	release(t, next.within(t, soon))
+	await.Release(t, next.Within(t, soon))
 }
 
 func ok(t *testing.T, err error) {
@@ -40,22 +41,22 @@ func TestTenWaitersKilled(t *testing.T) {
 	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), fallback.WaiterTimeout(live)), client(t, s.Addr(), fallback.WaiterTimeout(live))
-	g := lock(t, a)
+	g := await.Grant(t, a.Lock)
 	waiters := startHolder(t, settings{Addr: s.Addr(), Key: key(t), TTL: time.Minute, Live: live})
 	ask(t, waiters, "wait")
-	queued(t, a, 11)
-	next := lockLater(t, b)
-	queued(t, a, 12)
+	await.InLine(t, a, 11)
+	next := await.Later(t, b.Lock)
+	await.InLine(t, a, 12)
 	waiters.Kill()
-	release(t, g)
+	await.Release(t, g)
 	begun := time.Now()
-	got := next.get(t)
+	got := next.Grant(t)
 	if took := time.Since(begun); took > 5*live { // of 10 times that
 		t.Errorf("the next was granted after %v", took)
 	} else {
 		t.Logf("the next was granted after %v", took)
 	}
-	release(t, got)
+	await.Release(t, got)
 }
 
 // A holder is stopped for longer than its time, and goes on: the first look at its
@@ -65,7 +66,7 @@ func TestHolderStoppedForLongerThanItsTime(t *testing.T) {
 	l := link.New(t, s.Addr())
 	noneLeft(t, s)
 	holder := startHolder(t, settings{Addr: l.Addr(), Key: key(t), TTL: time.Second, Live: time.Minute})
-	ok(t, holder.Lock(bounded(t)))
+	ok(t, holder.Lock(await.Context(t)))
 	if said := ask(t, holder, "err"); said != "<nil>" {
 		t.Fatal(said)
 	}
@@ -73,7 +74,7 @@ func TestHolderStoppedForLongerThanItsTime(t *testing.T) {
 	fmt.Sscan(ask(t, holder, "token"), &token)
 	holder.Pause(t)
 	m := client(t, s.Addr())
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	if g.Token() <= token {
 		t.Errorf("token %v came after %v", g.Token(), token)
 	}
@@ -87,5 +88,5 @@ func TestHolderStoppedForLongerThanItsTime(t *testing.T) {
 		t.Error("the late release was answered with success")
 	}
 	stands(t, g)
-	release(t, g)
+	await.Release(t, g)
 }

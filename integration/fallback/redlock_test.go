@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/docker"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
@@ -68,7 +69,7 @@ func redlockOf(t *testing.T, servers []redis.UniversalClient, opts ...recipes.Op
 
 func had(t *testing.T, r *fallback.Redlock) *recipes.Grant {
 	t.Helper()
-	return acquired(t, r.Lock)
+	return await.Grant(t, r.Lock)
 }
 
 // holdings returns on how many servers somebody has the lock.
@@ -95,13 +96,13 @@ func TestRedlockMissesItsQuorum(t *testing.T) {
 	}
 	b := redlockOf(t, some, fallback.CountRestarted(), long())
 	g := had(t, b)
-	eventually(t, "the lock on three servers", func() bool { return holdings(t, servers) == 3 })
+	await.Until(t, "the lock on three servers", func() bool { return holdings(t, servers) == 3 })
 	before := []redistest.Counts{servers[1].Counts(t), servers[3].Counts(t)}
-	if _, err := a.TryLock(bounded(t)); !errors.Is(err, recipes.ErrBusy) {
+	if _, err := a.TryLock(await.Context(t)); !errors.Is(err, recipes.ErrBusy) {
 		t.Errorf("TryLock: %v", err)
 	}
 	for n, i := range []int{1, 3} {
-		eventually(t, "what was granted to be given back", func() bool {
+		await.Until(t, "what was granted to be given back", func() bool {
 			return servers[i].Counts(t).Since(before[n]).Of("del") == 1
 		})
 	}
@@ -109,8 +110,8 @@ func TestRedlockMissesItsQuorum(t *testing.T) {
 		t.Errorf("on %d servers, want the three of the holder", n)
 	}
 	stands(t, g)
-	release(t, g)
-	release(t, had(t, a))
+	await.Release(t, g)
+	await.Release(t, had(t, a))
 }
 
 // One server of five hangs: nobody waits for it, neither in Lock nor in Release, and
@@ -118,10 +119,10 @@ func TestRedlockMissesItsQuorum(t *testing.T) {
 func TestOneServerOfARedlockHangs(t *testing.T) {
 	servers := five(t)
 	list := clients(t, servers)
-	list[2] = redis.NewClient(&redis.Options{Addr: servers[2].Addr(), ReadTimeout: 2 * patience})
+	list[2] = redis.NewClient(&redis.Options{Addr: servers[2].Addr(), ReadTimeout: 2 * await.Patience})
 	t.Cleanup(func() { list[2].Close() })
 	r := redlockOf(t, list, fallback.CountRestarted(), long(), fallback.TTL(time.Hour))
-	release(t, had(t, r))
+	await.Release(t, had(t, r))
 	nothingLeft(t, servers...)
 	servers[2].Pause(t)
 	for range 10 {
@@ -131,14 +132,14 @@ func TestOneServerOfARedlockHangs(t *testing.T) {
 			t.Fatal("Lock has waited for the server that hangs")
 		}
 		begun = time.Now()
-		release(t, g)
+		await.Release(t, g)
 		if time.Since(begun) >= fallback.MaxNodeTimeout {
 			t.Fatal("Release has waited for the server that hangs")
 		}
 	}
 	servers[2].Unpause(t)
 	nothingLeft(t, servers...) // long before the TTL is over
-	release(t, had(t, r))
+	await.Release(t, had(t, r))
 }
 
 // No server answers in time: nobody has the lock, and what the requests do when they
@@ -146,14 +147,14 @@ func TestOneServerOfARedlockHangs(t *testing.T) {
 func TestAllServersOfARedlockAreSlow(t *testing.T) {
 	servers := five(t)
 	r := redlock(t, servers, fallback.TTL(time.Hour))
-	release(t, had(t, r))
+	await.Release(t, had(t, r))
 	for _, s := range servers {
 		s.Pause(t)
 	}
-	if g, err := r.TryLock(bounded(t)); !errors.Is(err, fallback.ErrNoQuorum) {
+	if g, err := r.TryLock(await.Context(t)); !errors.Is(err, fallback.ErrNoQuorum) {
 		t.Errorf("TryLock: %v, %v", g, err)
 	}
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(await.Context(t))
 	failed := make(chan error, 1)
 	go func() {
 		_, err := r.Lock(ctx)
@@ -167,7 +168,7 @@ func TestAllServersOfARedlockAreSlow(t *testing.T) {
 		s.Unpause(t)
 	}
 	nothingLeft(t, servers...)
-	release(t, had(t, r))
+	await.Release(t, had(t, r))
 }
 
 // A holder has three servers of five, one of which restarts empty; another client has
@@ -194,8 +195,8 @@ func TestServerOfARedlockRestartsEmpty(t *testing.T) {
 		if first.Err() != nil || second.Err() != nil {
 			t.Errorf("%v, %v: want two holders", first.Err(), second.Err())
 		}
-		first.Release(bounded(t))
-		release(t, second)
+		first.Release(await.Context(t))
+		await.Release(t, second)
 	})
 	t.Run("Default", func(t *testing.T) {
 		a, b := parties(fallback.TTL(5 * time.Second))
@@ -208,7 +209,7 @@ func TestServerOfARedlockRestartsEmpty(t *testing.T) {
 		}
 		ended(t, first, recipes.ErrSessionLost)
 		rises(t, first, second)
-		release(t, second)
+		await.Release(t, second)
 	})
 }
 
@@ -225,7 +226,7 @@ func TestFiveClientsOfARedlock(t *testing.T) {
 		r := redlock(t, servers, long())
 		wg.Go(func() {
 			for range 5 {
-				g, err := r.Lock(bounded(t))
+				g, err := r.Lock(await.Context(t))
 				if err != nil {
 					t.Error(err)
 					return
@@ -239,7 +240,7 @@ func TestFiveClientsOfARedlock(t *testing.T) {
 				}
 				last = g.Token()
 				held.Unlock()
-				if err := g.Release(bounded(t)); err != nil {
+				if err := g.Release(await.Context(t)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -263,7 +264,7 @@ func TestServersNotFitForARedlock(t *testing.T) {
 	if _, err := tryRedlock(t, list); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), "allkeys-lru") {
 		t.Errorf("a server that evicts: %v", err)
 	}
-	release(t, had(t, redlockOf(t, list, fallback.AllowEviction(), fallback.CountRestarted())))
+	await.Release(t, had(t, redlockOf(t, list, fallback.AllowEviction(), fallback.CountRestarted())))
 }
 
 // A server that is down when the lock is made takes part when it is there.
@@ -272,12 +273,12 @@ func TestServerOfARedlockIsDownAtFirst(t *testing.T) {
 	servers[4].Kill(t)
 	r := redlock(t, servers, long())
 	g := had(t, r)
-	eventually(t, "the lock on four servers", func() bool { return holdings(t, servers[:4]) == 4 })
-	release(t, g)
+	await.Until(t, "the lock on four servers", func() bool { return holdings(t, servers[:4]) == 4 })
+	await.Release(t, g)
 	servers[4].Start(t)
 	g = had(t, r)
-	eventually(t, "the lock on all servers", func() bool { return holdings(t, servers) == 5 })
-	release(t, g)
+	await.Until(t, "the lock on all servers", func() bool { return holdings(t, servers) == 5 })
+	await.Release(t, g)
 }
 
 // unreachable is a way to a server that can't be reached.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/internal/redisconformance"
@@ -32,59 +33,27 @@ func rwlock(t *testing.T, addr string, opts ...recipes.Option) *fallback.RWLock 
 	return l
 }
 
-// acquireLater is an acquisition that goes on while the test does something else.
-func acquireLater(t *testing.T, acquire func(context.Context) (*recipes.Grant, error)) *later {
-	t.Helper()
-	l, ctx := &later{grant: make(chan *recipes.Grant, 1)}, bounded(t)
-	go func() {
-		var g *recipes.Grant
-		g, l.err = acquire(ctx)
-		l.grant <- g
-	}()
-	return l
-}
-
-// acquired is an acquisition that the test waits for.
-func acquired(t *testing.T, acquire func(context.Context) (*recipes.Grant, error)) *recipes.Grant {
-	t.Helper()
-	return acquireLater(t, acquire).get(t)
-}
-
-// lined waits until n contenders are in line, the holders included.
-func lined(t *testing.T, l interface {
-	Contenders(context.Context) ([]recipes.Contender, error)
-}, n int) {
-	t.Helper()
-	eventually(t, "the line to be as long as it should", func() bool {
-		c, err := l.Contenders(bounded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(c) == n
-	})
-}
-
 // The release of a writer lets in all ten readers at the head, by itself. R32
 func TestReleaseLetsAllReadersIn(t *testing.T) {
 	s := redistest.Start(t)
 	noneLeft(t, s)
 	w, r := rwlock(t, s.Addr(), byTimer(), fallback.TTL(time.Hour)), rwlock(t, s.Addr(), byTimer(), fallback.TTL(time.Hour))
-	g := acquired(t, w.Lock)
-	var readers []*later
+	g := await.Grant(t, w.Lock)
+	var readers []*await.Attempt
 	for range 10 {
-		readers = append(readers, acquireLater(t, r.RLock))
+		readers = append(readers, await.Later(t, r.RLock))
 	}
-	lined(t, w, 11)
+	await.InLine(t, w, 11)
 	counts := s.Counts(t)
-	release(t, g)
+	await.Release(t, g)
 	var grants []*recipes.Grant
 	for _, l := range readers {
-		grants = append(grants, l.within(t, soon))
+		grants = append(grants, l.Within(t, soon))
 	}
 	if n := s.Counts(t).Since(counts).Of("publish"); n != 10 {
 		t.Errorf("%d messages for 10 readers", n)
 	}
-	release(t, grants...)
+	await.Release(t, grants...)
 }
 
 // Readers are cut off for good, on a server that removes dead keys only when they are
@@ -97,29 +66,25 @@ func TestReadersDie(t *testing.T) {
 	for _, ttl := range []time.Duration{3 * time.Second, time.Second} {
 		l := link.New(t, s.Addr())
 		links = append(links, l)
-		grants = append(grants, acquired(t, rwlock(t, l.Addr(), fallback.TTL(ttl)).RLock))
+		grants = append(grants, await.Grant(t, rwlock(t, l.Addr(), fallback.TTL(ttl)).RLock))
 	}
 	other := rwlock(t, s.Addr())
-	writer := acquireLater(t, other.Lock)
-	lined(t, other, 3)
+	writer := await.Later(t, other.Lock)
+	await.InLine(t, other, 3)
 	links[1].Hole()
 	ended(t, grants[1], recipes.ErrSessionLost)
-	eventually(t, "the dead reader to be forgotten", func() bool {
-		c, err := other.Contenders(bounded(t))
+	await.Until(t, "the dead reader to be forgotten", func() bool {
+		c, err := other.Contenders(await.Context(t))
 		return err == nil && len(c) == 2
 	})
 	stands(t, grants[0])
-	select {
-	case <-writer.grant:
-		t.Fatal("the writer is in beside a live reader")
-	default:
-	}
+	writer.Waits(t)
 	links[0].Hole()
-	g := writer.get(t)
+	g := writer.Grant(t)
 	for _, r := range grants {
 		ended(t, r, recipes.ErrSessionLost) // they knew before
 	}
-	release(t, g)
+	await.Release(t, g)
 	for _, l := range links {
 		l.Heal()
 	}
@@ -134,7 +99,7 @@ func TestAnswersToReadersAndWritersAreLost(t *testing.T) {
 	l := link.New(t, s.Addr())
 	near, other := rwlock(t, l.Addr()), rwlock(t, s.Addr())
 	// the server has to know the scripts: what is lost below is not NOSCRIPT
-	release(t, acquired(t, other.Lock))
+	await.Release(t, await.Grant(t, other.Lock))
 
 	lost := func(f func()) {
 		t.Helper()
@@ -143,20 +108,20 @@ func TestAnswersToReadersAndWritersAreLost(t *testing.T) {
 		<-trap.Sprung()
 	}
 	var w, r *recipes.Grant
-	lost(func() { w = acquired(t, near.Lock) })
+	lost(func() { w = await.Grant(t, near.Lock) })
 	lost(func() {
-		r = acquired(t, func(ctx context.Context) (*recipes.Grant, error) { return near.RLock(w.Context(ctx)) })
+		r = await.Grant(t, func(ctx context.Context) (*recipes.Grant, error) { return near.RLock(w.Context(ctx)) })
 	})
-	lined(t, other, 2)
-	lost(func() { release(t, w) })
+	await.InLine(t, other, 2)
+	lost(func() { await.Release(t, w) })
 	stands(t, r)
-	lost(func() { release(t, acquired(t, near.RLock)) })
-	lined(t, other, 1)
-	if _, err := other.TryLock(bounded(t)); !errors.Is(err, recipes.ErrBusy) {
+	lost(func() { await.Release(t, await.Grant(t, near.RLock)) })
+	await.InLine(t, other, 1)
+	if _, err := other.TryLock(await.Context(t)); !errors.Is(err, recipes.ErrBusy) {
 		t.Fatalf("TryLock beside a reader: %v", err)
 	}
-	lost(func() { release(t, r) })
-	release(t, acquired(t, other.Lock))
+	lost(func() { await.Release(t, r) })
+	await.Release(t, await.Grant(t, other.Lock))
 	nothingLeft(t, s)
 }
 
@@ -165,32 +130,30 @@ func TestReadersAndWritersOnAFullServer(t *testing.T) {
 	s := redistest.Start(t)
 	noneLeft(t, s)
 	a, b := rwlock(t, s.Addr(), fallback.TTL(3*time.Second)), rwlock(t, s.Addr(), fallback.TTL(3*time.Second))
-	g := acquired(t, a.Lock)
-	reader, writer := acquireLater(t, b.RLock), acquireLater(t, b.Lock)
-	lined(t, a, 3)
+	g := await.Grant(t, a.Lock)
+	reader, writer := await.Later(t, b.RLock), await.Later(t, b.Lock)
+	await.InLine(t, a, 3)
 	s.Fill(t)
 	before := g.Remaining()
-	eventually(t, "a renewal", func() bool {
+	await.Until(t, "a renewal", func() bool {
 		now := g.Remaining()
 		renewed := now > before
 		before = now
 		return renewed
 	})
 	stands(t, g)
-	release(t, g)
-	r := reader.within(t, soon)
+	await.Release(t, g)
+	r := reader.Within(t, soon)
 	stands(t, r)
-	release(t, r)
-	release(t, writer.within(t, soon))
+	await.Release(t, r)
+	await.Release(t, writer.Within(t, soon))
 	nothingLeft(t, s)
-	late := acquireLater(t, a.Lock)
-	select {
-	case g := <-late.grant:
-		t.Fatalf("on a full server: %v, %v", g, late.err)
-	case <-time.After(100 * time.Millisecond):
-	}
+	refused := s.Refused(t, "OOM")
+	late := await.Later(t, a.Lock)
+	await.Until(t, "Lock to try again", func() bool { return s.Refused(t, "OOM") >= refused+2 })
+	late.Waits(t)
 	s.Empty(t)
-	release(t, late.within(t, soon))
+	await.Release(t, late.Within(t, soon))
 }
 
 // All keys of a lock lie in one slot, whatever its name is. R58
@@ -205,21 +168,21 @@ func TestAllKindsInACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		rwb, _ := fallback.NewRWLock(b, name)
-		g := acquired(t, rw.Lock)
-		next := acquireLater(t, rwb.RLock)
-		lined(t, rw, 2)
-		release(t, g)
-		release(t, next.get(t))
+		g := await.Grant(t, rw.Lock)
+		next := await.Later(t, rwb.RLock)
+		await.InLine(t, rw, 2)
+		await.Release(t, g)
+		await.Release(t, next.Grant(t))
 
 		sem, err := fallback.NewSemaphore(a, name, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		semb, _ := fallback.NewSemaphore(b, name, 2)
-		g = acquired(t, sem.Acquire)
-		next = acquireLater(t, func(ctx context.Context) (*recipes.Grant, error) { return semb.AcquireN(ctx, 2) })
-		lined(t, sem, 2)
-		release(t, g)
-		release(t, next.get(t))
+		g = await.Grant(t, sem.Acquire)
+		next = await.Later(t, func(ctx context.Context) (*recipes.Grant, error) { return semb.AcquireN(ctx, 2) })
+		await.InLine(t, sem, 2)
+		await.Release(t, g)
+		await.Release(t, next.Grant(t))
 	}
 }

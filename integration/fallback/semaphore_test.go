@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/internal/redisconformance"
@@ -39,20 +40,20 @@ func TestHolderOfPermitsDies(t *testing.T) {
 	s := redistest.Start(t)
 	s.StopExpiring(t)
 	l := link.New(t, s.Addr())
-	stays := acquired(t, semaphore(t, s.Addr(), 3).Acquire)
-	dies := acquired(t, permits(semaphore(t, l.Addr(), 3, fallback.TTL(time.Second)), 2))
+	stays := await.Grant(t, semaphore(t, s.Addr(), 3).Acquire)
+	dies := await.Grant(t, permits(semaphore(t, l.Addr(), 3, fallback.TTL(time.Second)), 2))
 	other := semaphore(t, s.Addr(), 3)
-	if _, err := other.TryAcquire(bounded(t)); !errors.Is(err, recipes.ErrBusy) {
+	if _, err := other.TryAcquire(await.Context(t)); !errors.Is(err, recipes.ErrBusy) {
 		t.Fatal(err)
 	}
 	l.Hole()
-	g := acquired(t, permits(other, 2))
+	g := await.Grant(t, permits(other, 2))
 	if !slices.Equal(g.Slots(), dies.Slots()) {
 		t.Errorf("slots %v after %v", g.Slots(), dies.Slots())
 	}
 	ended(t, dies, recipes.ErrSessionLost)
 	stands(t, stays)
-	release(t, g, stays)
+	await.Release(t, g, stays)
 	l.Heal()
 	nothingLeft(t, s)
 }
@@ -63,22 +64,22 @@ func TestAnswersAboutPermitsAreLost(t *testing.T) {
 	noneLeft(t, s)
 	l := link.New(t, s.Addr())
 	near, other := semaphore(t, l.Addr(), 3), semaphore(t, s.Addr(), 3)
-	release(t, acquired(t, other.Acquire))
+	await.Release(t, await.Grant(t, other.Acquire))
 	for range 3 {
 		trap := l.LoseAnswer(script)
-		g := acquired(t, permits(near, 2))
+		g := await.Grant(t, permits(near, 2))
 		<-trap.Sprung()
-		one := acquired(t, other.Acquire)
+		one := await.Grant(t, other.Acquire)
 		if !slices.Equal(g.Slots(), []int{0, 1}) || !slices.Equal(one.Slots(), []int{2}) {
 			t.Errorf("slots %v and %v", g.Slots(), one.Slots())
 		}
 		trap = l.LoseAnswer(script)
-		release(t, g)
+		await.Release(t, g)
 		<-trap.Sprung()
-		if _, err := other.TryAcquireN(bounded(t), 3); !errors.Is(err, recipes.ErrBusy) {
+		if _, err := other.TryAcquireN(await.Context(t), 3); !errors.Is(err, recipes.ErrBusy) {
 			t.Fatalf("three permits beside one: %v", err)
 		}
-		release(t, one)
+		await.Release(t, one)
 	}
 	nothingLeft(t, s)
 }
@@ -88,15 +89,15 @@ func TestPermitsOnAFullServer(t *testing.T) {
 	s := redistest.Start(t)
 	noneLeft(t, s)
 	a, b := semaphore(t, s.Addr(), 3, fallback.TTL(3*time.Second)), semaphore(t, s.Addr(), 3)
-	g := acquired(t, permits(a, 2))
-	next := acquireLater(t, permits(b, 3))
-	lined(t, a, 2)
+	g := await.Grant(t, permits(a, 2))
+	next := await.Later(t, permits(b, 3))
+	await.InLine(t, a, 2)
 	s.Fill(t)
 	stands(t, g)
-	release(t, g)
-	h := next.within(t, soon)
+	await.Release(t, g)
+	h := next.Within(t, soon)
 	stands(t, h)
-	release(t, h)
+	await.Release(t, h)
 	nothingLeft(t, s)
 }
 
@@ -105,13 +106,13 @@ func TestAllPermitsAtOnce(t *testing.T) {
 	s := redistest.Start(t)
 	noneLeft(t, s)
 	a, b := semaphore(t, s.Addr(), fallback.MaxPermits, byTimer()), semaphore(t, s.Addr(), fallback.MaxPermits, byTimer())
-	g := acquired(t, permits(a, fallback.MaxPermits))
-	next := acquireLater(t, permits(b, fallback.MaxPermits))
-	lined(t, a, 2)
-	release(t, g)
-	h := next.within(t, soon)
+	g := await.Grant(t, permits(a, fallback.MaxPermits))
+	next := await.Later(t, permits(b, fallback.MaxPermits))
+	await.InLine(t, a, 2)
+	await.Release(t, g)
+	h := next.Within(t, soon)
 	if n := len(h.Slots()); n != fallback.MaxPermits {
 		t.Errorf("%d slots", n)
 	}
-	release(t, h)
+	await.Release(t, h)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -24,11 +25,11 @@ func TestUserWithoutChannels(t *testing.T) {
 	}
 	a, b := user(), user()
 	for range 3 {
-		g := lock(t, a)
-		next := lockLater(t, b)
-		queued(t, a, 2)
-		release(t, g)
-		release(t, next.within(t, soon))
+		g := await.Grant(t, a.Lock)
+		next := await.Later(t, b.Lock)
+		await.InLine(t, a, 2)
+		await.Release(t, g)
+		await.Release(t, next.Within(t, soon))
 	}
 	if n := len(logged); n < 1 || n > 2 {
 		t.Errorf("%d warnings of two clients", n)
@@ -44,32 +45,30 @@ func TestServerIsFull(t *testing.T) {
 	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), fallback.TTL(3*time.Second)), client(t, s.Addr(), fallback.TTL(3*time.Second))
-	g := lock(t, a)
-	ctx, giveUp := context.WithCancel(bounded(t))
-	third := lockUnder(ctx, client(t, s.Addr()))
-	queued(t, a, 2)
-	next := lockLater(t, b)
-	queued(t, a, 3)
+	g := await.Grant(t, a.Lock)
+	ctx, giveUp := context.WithCancel(await.Context(t))
+	third := await.Under(ctx, client(t, s.Addr()).Lock)
+	await.InLine(t, a, 2)
+	next := await.Later(t, b.Lock)
+	await.InLine(t, a, 3)
 
 	s.Fill(t)
 	stands(t, g)
-	eventually(t, "a renewal", func() bool { return pttl(t, s) > 2500 })
+	await.Until(t, "a renewal", func() bool { return pttl(t, s) > 2500 })
 	giveUp()
-	third.fails(t, context.Canceled)
-	queued(t, a, 2)
-	release(t, g)
-	second := next.within(t, soon)
-	release(t, second)
+	third.Fails(t, context.Canceled)
+	await.InLine(t, a, 2)
+	await.Release(t, g)
+	second := next.Within(t, soon)
+	await.Release(t, second)
 	nothingLeft(t, s)
 
-	late := lockLater(t, a)
-	select {
-	case g := <-late.grant:
-		t.Fatalf("on a full server: %v, %v", g, late.err)
-	case <-time.After(100 * time.Millisecond):
-	}
+	before := s.Refused(t, "OOM")
+	late := await.Later(t, a.Lock)
+	await.Until(t, "Lock to try again", func() bool { return s.Refused(t, "OOM") >= before+2 })
+	late.Waits(t)
 	s.Empty(t)
-	release(t, late.within(t, soon))
+	await.Release(t, late.Within(t, soon))
 }
 
 // Scripts are forgotten all the time, also just before a renewal. R59
@@ -77,7 +76,7 @@ func TestScriptsAreFlushed(t *testing.T) {
 	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	steady := client(t, s.Addr(), fallback.TTL(time.Second))
-	held := lock(t, newMutex(t, open(t, dial(t, s.Addr()), fallback.TTL(time.Second)), "held all the time"))
+	held := await.Grant(t, newMutex(t, open(t, dial(t, s.Addr()), fallback.TTL(time.Second)), "held all the time").Lock)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for range 4 {
@@ -89,7 +88,7 @@ func TestScriptsAreFlushed(t *testing.T) {
 					return
 				default:
 				}
-				g, err := m.Lock(bounded(t))
+				g, err := m.Lock(await.Context(t))
 				if err == nil {
 					err = g.Release(t.Context())
 				}
@@ -106,7 +105,7 @@ func TestScriptsAreFlushed(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	ok(t, held.Err())
-	release(t, held, lock(t, steady))
+	await.Release(t, held, await.Grant(t, steady.Lock))
 }
 
 // A server that has just become a replica refuses to write. Lock waits for better
@@ -115,22 +114,22 @@ func TestServerRefusesToWrite(t *testing.T) {
 	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	m := client(t, s.Addr(), fallback.TTL(time.Minute))
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	s.Do(t, "REPLICAOF", "127.0.0.1", 1)
-	next := lockLater(t, client(t, s.Addr(), fallback.TTL(time.Minute)))
+	next := await.Later(t, client(t, s.Addr(), fallback.TTL(time.Minute)).Lock)
 	released := make(chan error, 1)
-	go func() { released <- g.Release(bounded(t)) }()
+	go func() { released <- g.Release(await.Context(t)) }()
 	select {
-	case got := <-next.grant:
-		t.Fatalf("of a replica: %v, %v", got, next.err)
+	case <-next.Done():
+		t.Fatalf("of a replica: %v", next.Grant(t))
 	case err := <-released:
 		t.Fatalf("released on a replica: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
 	s.Do(t, "REPLICAOF", "NO", "ONE")
 	ok(t, <-released)
-	release(t, next.within(t, soon))
-	if _, err := m.TryLock(bounded(t)); errors.Is(err, recipes.ErrBusy) {
+	await.Release(t, next.Within(t, soon))
+	if _, err := m.TryLock(await.Context(t)); errors.Is(err, recipes.ErrBusy) {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -19,14 +20,14 @@ func TestReleaseBeforeTheSubscription(t *testing.T) {
 	l := link.New(t, s.Addr())
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), byTimer(), fallback.TTL(time.Hour)), client(t, l.Addr(), byTimer(), fallback.TTL(time.Hour))
-	g := lock(t, a)
+	g := await.Grant(t, a.Lock)
 	trap := l.HoldRequest(link.Containing("subscribe"))
-	next := lockLater(t, b)
+	next := await.Later(t, b.Lock)
 	<-trap.Sprung()
-	queued(t, a, 2)
-	release(t, g)
+	await.InLine(t, a, 2)
+	await.Release(t, g)
 	trap.Release()
-	release(t, next.within(t, soon))
+	await.Release(t, next.Within(t, soon))
 }
 
 // The subscription is broken at the moment of the release, again and again: what was
@@ -36,15 +37,15 @@ func TestSubscriptionsKilledAtTheRelease(t *testing.T) {
 	noneLeft(t, s)
 	a, b := client(t, s.Addr(), byTimer(), fallback.TTL(time.Hour)), client(t, s.Addr(), byTimer(), fallback.TTL(time.Hour))
 	for i := range 30 {
-		g := lock(t, a)
-		next := lockLater(t, b)
-		queued(t, a, 2)
+		g := await.Grant(t, a.Lock)
+		next := await.Later(t, b.Lock)
+		await.InLine(t, a, 2)
 		if i%3 > 0 { // or else before it stands
-			eventually(t, "a subscription", func() bool { return s.Subscribers(t) > 0 })
+			await.Until(t, "a subscription", func() bool { return s.Subscribers(t) > 0 })
 		}
 		if i%2 == 0 {
 			s.KillSubscribers(t)
-			release(t, g)
+			await.Release(t, g)
 		} else {
 			released := make(chan error)
 			go func() { released <- g.Release(t.Context()) }()
@@ -53,7 +54,7 @@ func TestSubscriptionsKilledAtTheRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		release(t, next.within(t, soon))
+		await.Release(t, next.Within(t, soon))
 	}
 }
 
@@ -85,14 +86,14 @@ func TestWaitingForManyLocks(t *testing.T) {
 			m, err := fallback.NewMutex(waiter, fmt.Sprintf("%s/%d", key(t), i))
 			if err == nil {
 				var g *recipes.Grant
-				if g, err = m.Lock(bounded(t)); err == nil {
+				if g, err = m.Lock(await.Context(t)); err == nil {
 					err = g.Release(t.Context())
 				}
 			}
 			errs <- err
 		})
 	}
-	eventually(t, "all to queue", func() bool { return s.Counts(t).Since(before).Of("zadd") >= 2*n })
+	await.Until(t, "all to queue", func() bool { return s.Counts(t).Since(before).Of("zadd") >= 2*n })
 	if subscribers, channels := s.Subscribers(t), s.Channels(t); subscribers > 1 || len(channels) > 1 {
 		t.Errorf("%d subscriptions to %d channels", subscribers, len(channels))
 	}
@@ -111,7 +112,7 @@ func TestSixteenClientsHandOver(t *testing.T) {
 	s := redistest.Borrow(t)
 	noneLeft(t, s)
 	first := client(t, s.Addr(), byTimer())
-	g := lock(t, first)
+	g := await.Grant(t, first.Lock)
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -124,7 +125,7 @@ func TestSixteenClientsHandOver(t *testing.T) {
 		wg.Go(func() {
 			close(begun)
 			for range rounds {
-				g, err := queues[i].Lock(bounded(t))
+				g, err := queues[i].Lock(await.Context(t))
 				if err != nil {
 					t.Error(err)
 					return
@@ -138,11 +139,11 @@ func TestSixteenClientsHandOver(t *testing.T) {
 			}
 		})
 		<-begun
-		queued(t, first, i+2)
+		await.InLine(t, first, i+2)
 	}
-	eventually(t, "subscriptions", func() bool { return s.Subscribers(t) == clients })
+	await.Until(t, "subscriptions", func() bool { return s.Subscribers(t) == clients })
 	before := s.Counts(t)
-	release(t, g)
+	await.Release(t, g)
 	wg.Wait()
 	counts := s.Counts(t).Since(before)
 	t.Logf("%d hand-overs: %v", len(order), counts)

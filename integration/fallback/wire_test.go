@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/fallback"
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/link"
 	"github.com/lockkeeper/lockkeeper/integration/redistest"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -26,12 +27,12 @@ func linked(t *testing.T, opts ...recipes.Option) (s *redistest.Server, l *link.
 	noneLeft(t, s)
 	near, other = client(t, l.Addr(), opts...), client(t, s.Addr(), opts...)
 	// the server has to know the scripts: what is lost below is not NOSCRIPT
-	release(t, lock(t, other))
-	g := lock(t, other)
-	if _, err := other.TryLock(bounded(t)); !errors.Is(err, recipes.ErrBusy) {
+	await.Release(t, await.Grant(t, other.Lock))
+	g := await.Grant(t, other.Lock)
+	if _, err := other.TryLock(await.Context(t)); !errors.Is(err, recipes.ErrBusy) {
 		t.Fatal(err)
 	}
-	release(t, g)
+	await.Release(t, g)
 	return s, l, near, other
 }
 
@@ -41,44 +42,44 @@ func TestAnswerToLockIsLost(t *testing.T) {
 	s, l, m, other := linked(t)
 	trap := l.LoseAnswer(script)
 	before := s.Counts(t)
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	<-trap.Sprung()
 	stands(t, g)
 	if n := s.Counts(t).Since(before).Of("del"); n > 0 {
 		t.Error("what had been granted was given back, rather than taken for ours")
 	}
-	if _, err := other.TryLock(bounded(t)); !errors.Is(err, recipes.ErrBusy) {
+	if _, err := other.TryLock(await.Context(t)); !errors.Is(err, recipes.ErrBusy) {
 		t.Fatalf("held by another, TryLock: %v", err)
 	}
-	release(t, g) // once is enough
-	release(t, lock(t, other))
+	await.Release(t, g) // once is enough
+	await.Release(t, await.Grant(t, other.Lock))
 }
 
 // The same of a TryLock, which gives up rather than wait for news. R02
 func TestAnswerToTryLockIsLost(t *testing.T) {
 	s, l, m, other := linked(t)
 	trap := l.LoseAnswer(script)
-	g, err := m.TryLock(bounded(t))
+	g, err := m.TryLock(await.Context(t))
 	<-trap.Sprung()
 	if err == nil {
 		stands(t, g)
-		release(t, g)
+		await.Release(t, g)
 	}
 	nothingLeft(t, s)
-	release(t, lock(t, other))
+	await.Release(t, await.Grant(t, other.Lock))
 }
 
 // The answer to a release is lost, and the second request finds nothing. R07
 func TestAnswerToReleaseIsLost(t *testing.T) {
 	s, l, m, other := linked(t)
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	trap := l.LoseAnswer(script)
-	if err := g.Release(bounded(t)); err != nil {
+	if err := g.Release(await.Context(t)); err != nil {
 		t.Errorf("release: %v", err)
 	}
 	<-trap.Sprung()
 	nothingLeft(t, s)
-	release(t, lock(t, other))
+	await.Release(t, await.Grant(t, other.Lock))
 }
 
 // The context ends while the answer is on its way, by deadline or cancel. Lock must
@@ -106,11 +107,11 @@ func TestContextEndsBeforeTheAnswer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			trap := l.HoldAnswer(script)
-			got := lockUnder(test.end(t.Context(), trap.Sprung()), m)
-			got.fails(t, test.want) // while the answer is still held
+			got := await.Under(test.end(t.Context(), trap.Sprung()), m.Lock)
+			got.Fails(t, test.want) // while the answer is still held
 			nothingLeft(t, s)
 			trap.Release()
-			release(t, lock(t, other))
+			await.Release(t, await.Grant(t, other.Lock))
 		})
 	}
 }
@@ -121,19 +122,19 @@ func TestRequestComesAfterLockFailed(t *testing.T) {
 	s, l, m, other := linked(t, fallback.TTL(time.Hour))
 	trap := l.HoldRequest(script)
 	ctx, cancel := context.WithCancel(t.Context())
-	got := lockUnder(ctx, m)
+	got := await.Under(ctx, m.Lock)
 	<-trap.Sprung()
 	cancel()
-	got.fails(t, context.Canceled)
+	got.Fails(t, context.Canceled)
 	// The undoing is seen by what it leaves: without it, the request would be granted.
-	eventually(t, "the undoing of what may still come", func() bool { return len(s.Keys(t)) > 0 && len(standing(t, s)) == 0 && tombs(t, s) > 0 })
+	await.Until(t, "the undoing of what may still come", func() bool { return len(s.Keys(t)) > 0 && len(standing(t, s)) == 0 && tombs(t, s) > 0 })
 	counts := s.Counts(t)
 	trap.Release()
-	eventually(t, "the late request", func() bool { return s.Counts(t).Since(counts).Of("evalsha") > 0 })
+	await.Until(t, "the late request", func() bool { return s.Counts(t).Since(counts).Of("evalsha") > 0 })
 	if left := standing(t, s); len(left) > 0 {
 		t.Errorf("the late request was granted: %q", left)
 	}
-	release(t, lock(t, other))
+	await.Release(t, await.Grant(t, other.Lock))
 }
 
 // tombs returns how many ids are barred.
@@ -156,16 +157,16 @@ func TestServerHangsDuringLock(t *testing.T) {
 	s.Pause(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	lockUnder(ctx, m).fails(t, context.DeadlineExceeded)
+	await.Under(ctx, m.Lock).Fails(t, context.DeadlineExceeded)
 	s.Unpause(t)
 	nothingLeft(t, s)
-	release(t, lock(t, other))
+	await.Release(t, await.Grant(t, other.Lock))
 }
 
 // R06
 func TestReleaseUnderAnEndedContext(t *testing.T) {
 	s, _, m, _ := linked(t, fallback.TTL(time.Hour))
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := g.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -178,7 +179,7 @@ func TestReleaseUnderAnEndedContext(t *testing.T) {
 // held, and is renewed. R19
 func TestRenewalAfterASilence(t *testing.T) {
 	s, l, m, _ := linked(t, fallback.TTL(3*time.Second))
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	for _, fault := range []struct {
 		name       string
 		begin, end func()
@@ -189,17 +190,17 @@ func TestRenewalAfterASilence(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			renewed := func() bool { return pttl(t, s) > 2500 }
-			eventually(t, "a renewal", renewed)
+			await.Until(t, "a renewal", renewed)
 			fault.begin()
 			time.Sleep(1500 * time.Millisecond) // the fault
 			fault.end()
-			eventually(t, "a renewal after the fault", renewed)
+			await.Until(t, "a renewal after the fault", renewed)
 			if err := g.Err(); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}
-	release(t, g)
+	await.Release(t, g)
 }
 
 // pttl returns what is left of the lock on the server, in ms.
@@ -230,36 +231,22 @@ func TestSilenceEndsTheGrantFirst(t *testing.T) {
 			told := make(chan recipes.Revocation, 10)
 			_, l, m, other := linked(t, fallback.TTL(time.Second),
 				recipes.OnRevoke(func(r recipes.Revocation) { told <- r }))
-			g := lock(t, m)
-			next := lockLater(t, other)
-			queued(t, other, 2)
-			over := make(chan time.Time, 1)
-			go func() {
-				<-g.Done()
-				over <- time.Now()
-			}()
-			test.cut(l)
-			begun := time.Now()
-			second := next.get(t)
-			granted := time.Now()
-			if g.Err() == nil {
-				t.Fatal("two hold the lock")
-			}
-			ended(t, g, recipes.ErrSessionLost)
-			t.Logf("over %v after the cut, the next was granted after %v", (<-over).Sub(begun), granted.Sub(begun))
-			rises(t, g, second)
+			g := await.Grant(t, m.Lock)
+			next := await.Later(t, other.Lock)
+			await.InLine(t, other, 2)
+			second, _ := await.HandOver(t, g, next, func() { test.cut(l) })
 			if r := <-told; !errors.Is(r.Cause, recipes.ErrSessionLost) || r.Token != g.Token() {
 				t.Errorf("told of %+v", r)
 			}
-			if err := g.Release(bounded(t)); !errors.Is(err, recipes.ErrRevoked) {
+			if err := g.Release(await.Context(t)); !errors.Is(err, recipes.ErrRevoked) {
 				t.Errorf("late release: %v", err)
 			}
 			l.Heal() // whatever was held back arrives now
 			for range 3 {
 				stands(t, second)
 			}
-			release(t, second)
-			release(t, lock(t, m))
+			await.Release(t, second)
+			await.Release(t, await.Grant(t, m.Lock))
 			if len(told) > 0 {
 				t.Errorf("told again of %+v", <-told)
 			}
@@ -275,13 +262,13 @@ func TestShortReadTimeout(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	m := newMutex(t, open(t, rdb), key(t))
 	traps := []*link.Trap{l.HoldAnswer(script), l.HoldAnswer(script), l.HoldAnswer(script)}
-	g := lock(t, m)
+	g := await.Grant(t, m.Lock)
 	for _, trap := range traps {
 		<-trap.Sprung()
 	}
 	stands(t, g)
-	release(t, g)
+	await.Release(t, g)
 	l.Heal()
 	nothingLeft(t, s)
-	release(t, lock(t, other))
+	await.Release(t, await.Grant(t, other.Lock))
 }

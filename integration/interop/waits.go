@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/integration/await"
 	"github.com/lockkeeper/lockkeeper/integration/ensemble"
 )
 
@@ -12,7 +13,7 @@ import (
 // instead.
 func Waits(t testing.TB, e *ensemble.Ensemble, dir string, contenders ...<-chan error) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(await.Patience); ; time.Sleep(5 * time.Millisecond) {
 		for i, got := range contenders {
 			select {
 			case err := <-got:

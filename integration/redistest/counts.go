@@ -60,3 +60,17 @@ func (c Counts) String() string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// Refused returns how often the server has answered with an error of that kind, such
+// as "OOM", up to now (INFO errorstats).
+func (s *Server) Refused(t testing.TB, kind string) (n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	fields, err := s.info(ctx, "errorstats")
+	if err != nil {
+		t.Fatalf("%s: errorstats: %v", s.addr, err)
+	}
+	fmt.Sscanf(fields["errorstat_"+kind], "count=%d", &n)
+	return n
+}

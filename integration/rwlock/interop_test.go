@@ -13,7 +13,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/integration/interop"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/rwlock"
-	"github.com/lockkeeper/lockkeeper/session"
 )
 
 const (
@@ -82,10 +81,7 @@ func (t *test) waits(got ...<-chan error) {
 // one returns a lock on a session of its own.
 func (t *test) one(server, path string) *rwlock.RWLock {
 	t.Helper()
-	s, err := session.Open(t.ctx, session.Config{Servers: []string{server}, Timeout: timeout})
-	t.ok(err)
-	t.Cleanup(func() { s.Close() })
-	l, err := rwlock.New(s, path)
+	l, err := rwlock.New(ensemble.Open(t, timeout, server), path)
 	t.ok(err)
 	return l
 }

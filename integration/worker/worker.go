@@ -58,16 +58,7 @@ type Process struct {
 // the test at the latest.
 func Start(t testing.TB, j Job) *Process {
 	t.Helper()
-	text, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), env+"="+string(text))
+	cmd := child.Again(t, env, j)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
