@@ -54,6 +54,13 @@ const (
 	// OlderCount: how many are in line is believed although it may have been read
 	// before the own node was made.
 	OlderCount
+	// RoundTooSoon: a round goes into a double barrier while the one before is inside.
+	RoundTooSoon
+	// LeaveOnce: who leaves a double barrier waits for one member only.
+	LeaveOnce
+	// OldMembers: of a group that is followed, the list is not watched, only the
+	// members.
+	OldMembers
 
 	// Number is how many there are, with None.
 	Number

@@ -50,7 +50,7 @@ var harms = []harm{
 		c.now().link.lose(up, a.until(d))
 		c.now().link.lose(down, a.until(d))
 	}},
-	{4, "hold answers, lose requests", func(a *adversary, c *client, d time.Duration) {
+	{7, "hold answers, lose requests", func(a *adversary, c *client, d time.Duration) {
 		c.now().link.hold(down, a.until(d/4))
 		a.w.after(d/8, func() { c.now().link.lose(up, a.until(c.timeout+d/8)) })
 	}},
@@ -66,7 +66,7 @@ var harms = []harm{
 	{4, "lose a reply", func(a *adversary, c *client, d time.Duration) { a.w.srv.LoseReply(a.op(), 1+a.dice.IntN(4)) }},
 	{3, "lose a request", func(a *adversary, c *client, d time.Duration) { a.w.srv.LoseRequest(a.op(), 1+a.dice.IntN(4)) }},
 	{2, "fail an operation", func(a *adversary, c *client, d time.Duration) { a.failOne() }},
-	{2, "cut-off follower", func(a *adversary, c *client, d time.Duration) {
+	{4, "cut-off follower", func(a *adversary, c *client, d time.Duration) {
 		p := c.now()
 		p.link.trouble(a.until(d))
 		a.w.srv.CutOffFollower(p.ID())
@@ -80,7 +80,7 @@ var harms = []harm{
 	}},
 	{2, "expire", func(a *adversary, c *client, d time.Duration) { a.w.o.expire(c.now().ID()) }},
 	{4, "delete a contender", func(a *adversary, c *client, d time.Duration) { a.deleteOne() }},
-	{14, "lay an ambush", func(a *adversary, c *client, d time.Duration) { a.ambush(c) }},
+	{10, "lay an ambush", func(a *adversary, c *client, d time.Duration) { a.ambush(c) }},
 	{2, "haste", func(a *adversary, c *client, d time.Duration) { c.hurry(a.until(d / 16)) }},
 	{2, "cancel all", func(a *adversary, c *client, d time.Duration) { a.cancelAll(c) }},
 	{1, "delete a directory", func(a *adversary, c *client, d time.Duration) { a.deleteAll() }},

@@ -110,6 +110,13 @@ func (w *world) probe() {
 		k := &worker{w: w, c: c, lk: lk, dice: dice(w.Seed, 2)}
 		a := lk.draw(k.dice)
 		a.try, a.ticket = false, false
+		if lk.kind == "group" {
+			w.probeGroup(ctx, lk)
+		}
+		if lk.meets() {
+			cancel()
+			continue
+		}
 		via := c.now().locks[lk][0]
 		g, err := via.acquire(ctx, &a, k.dice)
 		if err != nil {

@@ -1,5 +1,5 @@
 // Package sim hunts for double grants. It runs many clients, each with the real
-// session code, every recipe and the unmodified client library, against a server in
+// session code, every recipe but the simple barrier, and the unmodified client library, against a server in
 // this process, in a bubble of virtual time, while an adversary does what can go
 // wrong. An oracle is told of every grant and knows at each instant who may believe
 // that it holds what.
@@ -71,6 +71,10 @@
 //     whether or not it asks for delays itself. It counts from when the node went, by
 //     the server's clock. The record of it goes with the directory, and the check with
 //     it. (Timers run true here: a waiter whose clock is fast waits for so much less.)
+//   - round: nobody goes into a double barrier unless enough were there since it came,
+//     nor while others are inside than those of its round, and nobody's Leave returns
+//     before all have left or died who were inside with it.
+//   - members: once the faults stop, all who follow a group see who is there.
 //   - guarded writes: those that were carried out come in the order of their tokens;
 //     so a late write of a holder whose grant is over is refused.
 //   - turn: once the faults stop, everybody who waits gets the lock, within minutes.
@@ -88,21 +92,24 @@
 //
 //	fault put in                               check       seed
 //	a wake-up is taken for the grant           overlap        1
-//	revocation only when the server says so    revocation     2
-//	loss counted from the disconnection        node           2
-//	heartbeats counted from the reply          node           4
-//	pings counted as proof                     node          28
+//	revocation only when the server says so    node           1
+//	loss counted from the disconnection        node           1
+//	heartbeats counted from the reply          node           9
+//	pings counted as proof                     node           1
 //	granted without a node of one's own        node           2
-//	an ownerless node is adopted               overlap        1
+//	an ownerless node is adopted               node           1
 //	a lost lock is released late, by name      node           1
-//	clean-up with the cancelled context        turn           1
-//	a deletion is not repeated                 turn           6
-//	a creation is repeated without looking     turn           3
+//	clean-up with the cancelled context        turn           2
+//	a deletion is not repeated                 turn          11
+//	a creation is repeated without looking     turn          12
 //	what is gone is waited for                 turn           1
 //	order by name                              tokens         1
 //	the sequence number is the token           tokens         1
 //	an event frees permits                     overlap        1
-//	a flow takes more than its share           shares         1
+//	a flow takes more than its share           shares         2
 //	a lock delay is only for who saw it begin  delay          3
-//	a count that is older than the own node    overlap        7
+//	a count that is older than the own node    overlap        3
+//	a round goes in with the one before        round          1
+//	who leaves waits for one member only       round          1
+//	the list of a group is not watched         members        1
 package sim

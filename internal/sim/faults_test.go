@@ -41,6 +41,9 @@ var injected = []struct {
 	{fault.NoRoomNeeded, "a flow takes more than its share", "flows", []string{"shares"}},
 	{fault.DelayOfWitness, "a lock delay is only for who saw it begin", "mutex", []string{"delay"}},
 	{fault.OlderCount, "a count that is older than the own node", "semaphore", []string{"overlap"}},
+	{fault.RoundTooSoon, "a round goes in with the one before", "double", []string{"round"}},
+	{fault.LeaveOnce, "who leaves waits for one member only", "double", []string{"round"}},
+	{fault.OldMembers, "the list of a group is not watched", "group", []string{"members"}},
 }
 
 func init() {

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/barrier"
 	"github.com/lockkeeper/lockkeeper/recipes/election"
 	"github.com/lockkeeper/lockkeeper/recipes/fair"
+	"github.com/lockkeeper/lockkeeper/recipes/group"
 	"github.com/lockkeeper/lockkeeper/recipes/mutex"
 	"github.com/lockkeeper/lockkeeper/recipes/rwlock"
 	"github.com/lockkeeper/lockkeeper/recipes/semaphore"
@@ -24,6 +26,9 @@ type handles struct {
 	sem      *semaphore.Semaphore
 	election *election.Election
 	fair     map[string]*fair.Lock // by flow
+	double   *barrier.Double
+	group    *group.Group
+	seen     []string // of the group; under the oracle's mutex
 }
 
 func newHandles(p *process, lk *lock, o *oracle) *handles {
@@ -45,6 +50,12 @@ func newHandles(p *process, lk *lock, o *oracle) *handles {
 		h.sem, err = semaphore.New(p.Session, lk.path, lk.size, opts...)
 	case "election":
 		h.election, err = election.New(p.Session, lk.path, opts...)
+	case "double":
+		h.double, err = barrier.NewDouble(p.Session, lk.path, lk.party, opts...)
+	case "group":
+		if h.group, err = group.New(p.Session, lk.path, opts...); err == nil {
+			go h.follow()
+		}
 	case "fair":
 		h.fair[""], err = fair.New(p.Session, lk.path, opts...)
 	case "flows", "shares":
@@ -73,6 +84,7 @@ type ask struct {
 	under   *hold          // the grant in whose context it is asked: of a reader let in under a writer, or nested
 	place   *place         // of a ticket
 	term    *election.Term // of an election
+	pass    *barrier.Pass  // of a double barrier
 }
 
 // draw chooses what to ask for.
@@ -83,6 +95,8 @@ func (lk *lock) draw(dice *rand.Rand) ask {
 		if a.mode = "read"; dice.IntN(3) == 0 {
 			a.mode = "write"
 		}
+	case "double", "group":
+		a.mode, a.try = "member", false
 	case "semaphore":
 		a.permits = 1 + dice.IntN(lk.size)
 	case "fair", "flows", "shares":
@@ -125,6 +139,19 @@ func (h *handles) acquire(ctx context.Context, a *ask, dice *rand.Rand) (*recipe
 		}
 		a.term = term
 		return term.Grant, nil
+	case "double":
+		pass, err := h.double.Enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.pass = pass
+		return pass.Grant, nil
+	case "group":
+		m, err := h.group.Join(ctx, []byte("me"))
+		if err != nil {
+			return nil, err
+		}
+		return m.Grant, nil
 	}
 	l := h.fair[a.flow]
 	if a.ticket {

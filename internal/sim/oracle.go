@@ -32,6 +32,7 @@ type oracle struct {
 	removed    map[string]time.Time // nodes, and directories with their stamp
 	tickets    []*place
 	writes     []write
+	rounds     []*lock // double barriers
 }
 
 // A hold is a grant that a program has.
@@ -155,7 +156,11 @@ func (o *oracle) begin(h *hold) bool {
 	default:
 		h.queued = time.UnixMilli(stat.Ctime)
 	}
-	if !excused {
+	switch {
+	case excused:
+	case h.lk.meets():
+		o.checkRound(h)
+	default:
 		o.checkOverlap(h)
 		if !h.nested() {
 			o.checkTokens(h)
@@ -242,6 +247,7 @@ func (o *oracle) checkTokens(h *hold) {
 func (o *oracle) check() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.checkFull()
 	o.live = slices.DeleteFunc(o.live, func(h *hold) bool { return !isOpen(h.g.Done()) })
 	for _, h := range o.live {
 		if h.broken {

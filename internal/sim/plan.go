@@ -17,23 +17,30 @@ type lock struct {
 	weights map[string]int // of a lock with flows
 	delay   time.Duration  // LockDelay, of some who contend
 	nests   bool           // Reentrant
+	party   int            // of a double barrier's round
 
 	// Of the oracle's, under its mutex.
 	highest, exclusive recipes.Token // of all grants, and of those that exclude
 	bySlot             map[int]recipes.Token
 	turns              []turn
 	deaths             []death
+	full               time.Time // when a round could last have been let in
 	meddled            time.Time // when somebody last removed nodes of the flows
 }
 
 // Kinds are the locks that there are.
-var Kinds = []string{"mutex", "rwlock", "semaphore", "election", "fair", "flows", "shares"}
+var Kinds = []string{"mutex", "rwlock", "semaphore", "election", "fair", "flows", "shares", "double", "group"}
 
 func newLock(kind string, dice *rand.Rand) *lock {
 	lk := &lock{kind: kind, path: "/sim/" + kind, bySlot: make(map[int]recipes.Token)}
 	switch kind {
 	case "semaphore":
 		lk.size = []int{1, 1, 2, 3, 4}[dice.IntN(5)]
+	case "double":
+		lk.party = 2 + dice.IntN(2)
+		return lk
+	case "group":
+		return lk
 	case "flows", "shares":
 		lk.weights = map[string]int{"a": 1, "b": 1 + dice.IntN(2), "c": 1 + dice.IntN(3)}
 	}
@@ -57,7 +64,11 @@ func (w *world) plan() {
 		}
 	}
 	for _, kind := range kinds {
-		w.locks = append(w.locks, newLock(kind, w.dice))
+		lk := newLock(kind, w.dice)
+		w.locks = append(w.locks, lk)
+		if lk.party > 0 {
+			w.o.rounds = append(w.o.rounds, lk)
+		}
 	}
 	w.pace = []time.Duration{time.Second, 3 * time.Second, 6 * time.Second}[w.dice.IntN(3)]
 	if w.Busy {

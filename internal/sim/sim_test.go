@@ -13,7 +13,7 @@ import (
 
 var (
 	first    = flag.Uint64("sim.seed", 1, "the first `seed`")
-	seeds    = flag.Int("sim.seeds", 14, "how many seeds")
+	seeds    = flag.Int("sim.seeds", 18, "how many seeds")
 	length   = flag.Duration("sim.length", 3*time.Minute, "virtual time with faults of each seed")
 	budget   = flag.Duration("sim.budget", 0, "stop beginning new seeds after that much real time")
 	only     = flag.String("sim.only", "", "the `kind` of lock that is used")

@@ -73,7 +73,10 @@ func (k *worker) attempt() {
 	if hasty {
 		mean = 10 * time.Millisecond
 	}
-	if hasty || k.dice.IntN(4) == 0 {
+	if k.lk.party > 0 { // a round may never be full
+		mean = 5 * time.Second
+	}
+	if hasty || k.lk.party > 0 || k.dice.IntN(4) == 0 {
 		ctx, cancel = context.WithTimeout(ctx, seldom(k.dice, mean))
 		defer cancel()
 		patient = true
@@ -137,14 +140,17 @@ func (k *worker) hold(via *handles, g *recipes.Grant, a ask) {
 		k.release(h)
 		return
 	}
-	checks := k.checks(g)
+	var checks []any
+	if !k.lk.meets() {
+		checks = k.checks(g)
+	}
 	if a.mode == "write" && k.dice.IntN(3) == 0 {
 		k.readOn(h)
 	}
-	if k.dice.IntN(4) == 0 {
+	if k.dice.IntN(4) == 0 && k.lk.kind != "group" {
 		k.again(h)
 	}
-	if k.dice.IntN(2) == 0 {
+	if k.dice.IntN(2) == 0 && !k.lk.meets() {
 		k.write(h)
 	}
 	d := seldom(k.dice, 300*time.Millisecond)
@@ -194,6 +200,9 @@ func (k *worker) release(h *hold) {
 	release := h.g.Release
 	if h.ask.term != nil && k.dice.IntN(4) == 0 {
 		release = func(ctx context.Context) error { return k.resignTo(ctx, h) }
+	}
+	if h.ask.pass != nil && k.dice.IntN(2) == 0 {
+		release = func(ctx context.Context) error { return k.leave(ctx, h) }
 	}
 	k.w.o.releases(h)
 	err := release(ctx)

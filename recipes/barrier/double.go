@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/member"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
@@ -182,6 +183,9 @@ func (d *Double) open(ctx context.Context, life *session.Life, m *member.Member,
 		return nil, false, notThere(err)
 	}
 	inside, waiting := split(names, r.Open)
+	if fault.Is(fault.RoundTooSoon) {
+		inside = ""
+	}
 	if int64(len(waiting)) < d.size {
 		return nil, false, nil // some gave up
 	}
@@ -269,7 +273,7 @@ func (p *Pass) allLeft(ctx context.Context, life *session.Life) (bool, error) {
 	}
 	select {
 	case <-w.Fired:
-		return false, nil
+		return fault.Is(fault.LeaveOnce), nil
 	case <-life.Done():
 		return false, life.Err()
 	case <-ctx.Done():

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/fault"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/follow"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/member"
@@ -85,7 +86,9 @@ func (g *Group) look(ctx context.Context, life *session.Life) ([]Member, []<-cha
 	if err != nil {
 		return nil, nil, err
 	}
-	fired = append(fired, list.Fired)
+	if !fault.Is(fault.OldMembers) {
+		fired = append(fired, list.Fired)
+	}
 	names := slices.DeleteFunc(slices.Clone(list.Names), func(name string) bool {
 		_, ok := member.Sequence(name)
 		return !ok
