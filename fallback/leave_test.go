@@ -270,3 +270,27 @@ func TestTooFewReplicas(t *testing.T) {
 		r.release(r.lock(other))
 	})
 }
+
+// The server is away for longer than the TTL when a lock with a delay is released: it is
+// given back when the server is there again, and not closed for the delay of a holder
+// that died.
+func TestReleaseOfALockWithADelayWhileTheServerIsAway(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		m, other := r.mutex(recipes.LockDelay(time.Hour)), r.mutex()
+		g := r.lock(m)
+		r.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory")
+		released := make(chan error, 1)
+		go func() { released <- g.Release(t.Context()) }()
+		time.Sleep(time.Minute)
+		r.on(nil)
+		if err := <-released; err != nil {
+			t.Errorf("release: %v", err)
+		}
+		at := time.Now()
+		a := r.start(other)
+		r.release(a.grant())
+		if d := a.at.Sub(at); d > DefaultWaiterTimeout/3 {
+			t.Errorf("closed for %v", d)
+		}
+	})
+}

@@ -3,12 +3,16 @@ package fallback
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -219,5 +223,152 @@ func TestStrangeMessages(t *testing.T) {
 		}
 		r.release(g)
 		r.release(a.grant())
+	})
+}
+
+// waitsFor has a client wait for so many locks that another holds, each waiter looking
+// for itself every 20s only, and returns what releases all of them, and the waits.
+func (r *rig) waitsFor(c *Client, n int) (release func(), waits []*attempt) {
+	r.t.Helper()
+	holder := r.client()
+	var grants []*recipes.Grant
+	for i := range n {
+		h, err1 := NewMutex(holder, fmt.Sprint(i))
+		w, err2 := NewMutex(c, fmt.Sprint(i), WaiterTimeout(MaxWaiterTimeout))
+		if err1 != nil || err2 != nil {
+			r.t.Fatal(err1, err2)
+		}
+		grants = append(grants, r.lock(h))
+		waits = append(waits, r.start(w))
+	}
+	return func() {
+		for _, g := range grants {
+			r.release(g)
+		}
+	}, waits
+}
+
+// The subscription breaks, and several locks are released before it stands again: every
+// one of those who wait looks for itself as soon as it does. R26
+func TestSubscriptionBreaksWhileManyWait(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		var peer *server.Peer
+		again := make(chan struct{})
+		first := true
+		r.on(func(p *server.Peer, cmd string, args []string) bool {
+			if cmd != "SUBSCRIBE" {
+				return false
+			}
+			if first {
+				first, peer = false, p
+				return false
+			}
+			<-again
+			return false
+		})
+		c := r.client()
+		release, waits := r.waitsFor(c, 5)
+		time.Sleep(time.Second)
+		peer.Close()
+		synctest.Wait()
+		release() // nobody hears of it
+		time.Sleep(time.Second)
+		at := time.Now()
+		close(again)
+		for i, a := range waits {
+			r.release(a.grant())
+			if d := a.at.Sub(at); d > 0 {
+				t.Errorf("waiter %d: %v after the subscription", i, d)
+			}
+		}
+	})
+}
+
+// mute is a connection on which nothing comes any more after a SUBSCRIBE of the client,
+// as long as it is told so, though it stands.
+type mute struct {
+	net.Conn
+	mu         *sync.Mutex
+	muted      *bool
+	subscribes bool
+}
+
+func (c *mute) Write(p []byte) (int, error) {
+	if strings.Contains(strings.ToLower(string(p)), "subscribe") {
+		c.mu.Lock()
+		c.subscribes = true
+		c.mu.Unlock()
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *mute) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		c.mu.Lock()
+		drop := err == nil && c.subscribes && *c.muted
+		c.mu.Unlock()
+		if !drop {
+			return n, err
+		}
+	}
+}
+
+// Nothing comes over the subscription any more, and nobody says so. It is made anew
+// after a few seconds, and then all look. As long as there are signs of life it is left
+// as it is, however quiet. R26
+func TestSubscriptionGoesSilent(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		var mu sync.Mutex
+		muted := false
+		rdb := redis.NewClient(&redis.Options{
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				conn, err := r.dial()
+				return &mute{Conn: conn, mu: &mu, muted: &muted}, err
+			},
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		defer rdb.Close()
+		c, err := New(rdb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		release, waits := r.waitsFor(c, 3)
+		if n := r.during(func() { time.Sleep(10 * time.Minute) }, "SUBSCRIBE"); n > 0 {
+			t.Errorf("subscribed anew %d times", n)
+		}
+		set := func(v bool) { mu.Lock(); muted = v; mu.Unlock() }
+		set(true)
+		release()
+		at := time.Now()
+		time.Sleep(deadAfter)
+		set(false) // for the next subscription
+		for i, a := range waits {
+			r.release(a.grant())
+			if d := a.at.Sub(at); d > deadAfter+time.Second {
+				t.Errorf("waiter %d: after %v", i, d)
+			}
+		}
+	})
+}
+
+// Somebody begins to wait at the moment when the reader, which nobody had needed, comes
+// to its end: it has a subscription.
+func TestWaiterComesWhenTheSubscriptionEnds(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		c := r.client()
+		b := c.inbox
+		b.open = true // there is a reader, and this is the last that it does
+		if b.wanted() {
+			t.Fatal("nobody waits")
+		}
+		b.register("somebody")
+		b.listen()
+		time.Sleep(time.Second)
+		if list := r.PubSubChannels(""); len(list) != 1 {
+			t.Errorf("%q, want the inbox", list)
+		}
+		b.forget("somebody")
 	})
 }
