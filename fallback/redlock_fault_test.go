@@ -123,7 +123,7 @@ func TestWaitForARedlockDoesNotUseUpTheTTL(t *testing.T) {
 }
 
 // A server is of no use, and of the others each of two parties is nearer to two: asking at the
-// same time, neither has a majority. They don't ask in step for ever. R54
+// same time, neither has a majority. Both have the lock before long. R54
 func TestVotesAreSplit(t *testing.T) {
 	quorumTest(t, func(s *five) {
 		a, b := s.party(), s.party()
@@ -149,6 +149,46 @@ func TestVotesAreSplit(t *testing.T) {
 			s.release(second.grant())
 			s.release(first.grant())
 		}
+	})
+}
+
+// Two parties that began to ask at the same moment don't go on asking at the same
+// moments: who has just given back half of the servers must not meet the other again. R54
+func TestWaitersOfARedlockDoNotAskInStep(t *testing.T) {
+	quorumTest(t, func(s *five) {
+		g := s.lock(s.party())
+		var mu sync.Mutex
+		var asked [2]map[time.Time]bool
+		var waits []*wait
+		for i := range asked {
+			asked[i] = map[time.Time]bool{}
+			p := s.party()
+			p.net[0].OnRequest(func() { mu.Lock(); defer mu.Unlock(); asked[i][time.Now()] = true })
+			waits = append(waits, s.later(p))
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		both := 0
+		for at := range asked[0] {
+			if asked[1][at] {
+				both++
+			}
+		}
+		n := len(asked[0])
+		mu.Unlock()
+		if n < 100 || both > n/10 {
+			t.Fatalf("of %d times, they asked %d times together", n, both)
+		}
+		s.release(g)
+		first := waits[0]
+		for first.pending() && waits[1].pending() {
+			time.Sleep(time.Millisecond)
+		}
+		if !first.pending() {
+			waits[0], waits[1] = waits[1], waits[0]
+		}
+		s.release(waits[1].grant())
+		s.release(waits[0].grant())
 	})
 }
 
@@ -319,7 +359,7 @@ func TestMaxHold(t *testing.T) {
 	t.Run("OfOneClient", func(t *testing.T) { // each has its own, and none passes it on
 		onStage(t, func(t *testing.T, s *stage) {
 			p := s.player()
-			m := must(fallback.NewMutex(p.Client, "x", recipes.MaxHold(held), recipes.LockDelay(time.Minute)))
+			m := must(fallback.NewMutex(p.Client, "x", recipes.MaxHold(held/1000), recipes.LockDelay(time.Minute)))
 			g := s.get(m.Lock)
 			next := s.wait(m.Lock)
 			<-g.Done()
@@ -333,7 +373,7 @@ func TestMaxHold(t *testing.T) {
 				t.Errorf("token %v after %v", h.Token(), g.Token())
 			}
 			<-h.Done()
-			if took := time.Since(next.at); took != held {
+			if took := time.Since(next.at); took != held/1000 {
 				t.Errorf("held for %v", took)
 			}
 			s.ends(h, recipes.ErrHeldTooLong)

@@ -233,7 +233,7 @@ func (r *rig) waitsFor(c *Client, n int) (release func(), waits []*attempt) {
 	holder := r.client()
 	var grants []*recipes.Grant
 	for i := range n {
-		h, err1 := NewMutex(holder, fmt.Sprint(i))
+		h, err1 := NewMutex(holder, fmt.Sprint(i), TTL(time.Hour))
 		w, err2 := NewMutex(c, fmt.Sprint(i), WaiterTimeout(MaxWaiterTimeout))
 		if err1 != nil || err2 != nil {
 			r.t.Fatal(err1, err2)
@@ -284,13 +284,13 @@ func TestSubscriptionBreaksWhileManyWait(t *testing.T) {
 	})
 }
 
-// mute is a connection on which nothing comes any more after a SUBSCRIBE of the client,
-// as long as it is told so, though it stands.
+// A mute is a connection on which nothing comes any more, though it stands, when it has
+// been silenced.
 type mute struct {
 	net.Conn
-	mu         *sync.Mutex
-	muted      *bool
+	mu         sync.Mutex
 	subscribes bool
+	silent     bool
 }
 
 func (c *mute) Write(p []byte) (int, error) {
@@ -306,7 +306,7 @@ func (c *mute) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
 		c.mu.Lock()
-		drop := err == nil && c.subscribes && *c.muted
+		drop := err == nil && c.silent
 		c.mu.Unlock()
 		if !drop {
 			return n, err
@@ -320,11 +320,14 @@ func (c *mute) Read(p []byte) (int, error) {
 func TestSubscriptionGoesSilent(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		var mu sync.Mutex
-		muted := false
+		var conns []*mute
 		rdb := redis.NewClient(&redis.Options{
 			Dialer: func(context.Context, string, string) (net.Conn, error) {
 				conn, err := r.dial()
-				return &mute{Conn: conn, mu: &mu, muted: &muted}, err
+				mu.Lock()
+				defer mu.Unlock()
+				conns = append(conns, &mute{Conn: conn})
+				return conns[len(conns)-1], err
 			},
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
@@ -338,19 +341,56 @@ func TestSubscriptionGoesSilent(t *testing.T) {
 		if n := r.during(func() { time.Sleep(10 * time.Minute) }, "SUBSCRIBE"); n > 0 {
 			t.Errorf("subscribed anew %d times", n)
 		}
-		set := func(v bool) { mu.Lock(); muted = v; mu.Unlock() }
-		set(true)
+		mu.Lock()
+		for _, conn := range conns {
+			conn.mu.Lock()
+			conn.silent = conn.subscribes
+			conn.mu.Unlock()
+		}
+		mu.Unlock()
 		release()
 		at := time.Now()
-		time.Sleep(deadAfter)
-		set(false) // for the next subscription
 		for i, a := range waits {
 			r.release(a.grant())
 			if d := a.at.Sub(at); d > deadAfter+time.Second {
 				t.Errorf("waiter %d: after %v", i, d)
 			}
 		}
+		channel := c.inboxes() + c.id
+		if n := r.PubSubNumSub(channel)[channel]; n != 1 { // the silent one was given up
+			t.Errorf("%d subscriptions", n)
+		}
+		at = time.Now()
+		if err := c.Close(); err != nil || time.Since(at) > 0 { // and what looked after it
+			t.Errorf("close took %v: %v", time.Since(at), err)
+		}
 	})
+}
+
+// Publishing or subscribing was refused, and is allowed again: after a while waiters are
+// told as before. R29
+func TestMessagesAreAllowedAgain(t *testing.T) {
+	for _, command := range []string{"PUBLISH", "SUBSCRIBE"} {
+		t.Run(command, func(t *testing.T) {
+			run(t, func(t *testing.T, r *rig) {
+				r.refuse(command, "NOPERM this user has no permissions to access one of the channels used as arguments")
+				a, b := r.client(), r.client()
+				for range 2 {
+					g := r.lock(r.of(a))
+					next := r.start(r.of(b))
+					time.Sleep(time.Second)
+					at := time.Now()
+					r.release(g)
+					r.release(next.grant())
+					if d := next.at.Sub(at); d > 0 && r.hook == nil {
+						t.Errorf("told after %v", d)
+					}
+					r.on(nil)
+					time.Sleep(2 * deafRepeat)
+				}
+			})
+		})
+	}
 }
 
 // Somebody begins to wait at the moment when the reader, which nobody had needed, comes
