@@ -70,7 +70,7 @@ func TestRequestComesLate(t *testing.T) {
 	}
 }
 
-// The lock was removed, and another has it: the release leaves it alone and says so. R09
+// The lock was removed, and another has it: the release leaves it alone and says so. R09, R10
 func TestReleaseOfWhatAnotherHas(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		a, b := r.mutex(), r.mutex()
@@ -223,7 +223,7 @@ func TestCloseDuringLock(t *testing.T) {
 	})
 }
 
-// Fewer replicas than asked for: the lock is given back, and the error says so. R57
+// Fewer replicas than asked for: the lock is given back, and the error says so. R57, R10
 func TestTooFewReplicas(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		var acks atomic.Int64
@@ -292,5 +292,24 @@ func TestReleaseOfALockWithADelayWhileTheServerIsAway(t *testing.T) {
 		if d := a.at.Sub(at); d > DefaultWaiterTimeout/3 {
 			t.Errorf("closed for %v", d)
 		}
+	})
+}
+
+// The server refuses for as long as the caller waits: the error has why Lock stopped, and
+// what last went wrong. R10
+func TestErrorHasBothReasons(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		m := r.mutex()
+		r.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory")
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(enough) })
+		_, err := m.Lock(ctx)
+		wants(t, err, enough)
+		var e *recipes.Error
+		if !errors.As(err, &e) || e.Reason != enough || e.LastErr == nil || fateOf(e.LastErr) != postponed {
+			t.Errorf("%+v, want both", e)
+		}
+		r.on(nil)
 	})
 }
