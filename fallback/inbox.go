@@ -106,7 +106,7 @@ func (b *inbox) read() {
 		over := make(chan struct{})
 		if !b.use(sub) || !b.c.spawn(func() { b.pulse(sub, over) }) {
 			sub.Close()
-			break
+			return // closed
 		}
 		err := b.receive(sub, pause)
 		close(over)
@@ -114,24 +114,31 @@ func (b *inbox) read() {
 		var answer redis.Error
 		if errors.As(err, &answer) && fateOf(err) == refused {
 			b.refused("subscribe", err)
+			b.end()
 			b.wakeAll()
-			break
+			return
 		}
 		select {
 		case <-time.After(pause.NextBackOff()):
 		case <-b.stop:
 		}
 	}
-	b.mu.Lock()
-	b.open, b.sub = false, nil
-	b.mu.Unlock()
 }
 
-// wanted reports whether anybody needs the subscription.
+// end says that there is no reader any more.
+func (b *inbox) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = false
+}
+
+// wanted reports whether anybody needs the subscription. If nobody does, the reader is
+// over: whoever comes later starts another.
 func (b *inbox) wanted() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.closed && len(b.waiters) > 0
+	b.open = !b.closed && len(b.waiters) > 0
+	return b.open
 }
 
 func (b *inbox) use(sub *redis.PubSub) bool {

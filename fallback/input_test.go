@@ -177,7 +177,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 	})
 }
 
-// A key that holds something else is left as it is.
+// A key that holds something else is left as it is, and the error says so. R10
 func TestKeyHoldsSomethingElse(t *testing.T) {
 	for name, set := range map[string]func(r *rig){
 		"AnotherType":           func(r *rig) { r.Lpush("lockkeeper:{x}:lock", "v") },

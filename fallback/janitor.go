@@ -34,7 +34,7 @@ type errand struct {
 	member string
 	doubt  bool          // whether it is there, or will be, is unknown
 	closed time.Duration // keep the lock closed for so long
-	lasts  time.Duration // for how long it can last without us
+	lasts  time.Duration // for how long it can last without us, beside the lock's delay
 	void   func() bool   // nil, or: nothing is to be ended, as was learnt meanwhile
 	// done is called once, with what the server had: the result of the script, and
 	// whether an earlier attempt may have been carried out. An error means that it may
@@ -123,7 +123,11 @@ func (j *janitor) run(e errand) (was, bool, error) {
 		case unknown:
 			repeated = true
 		}
-		if begun.elapsed() > e.lasts {
+		lasts := e.lasts
+		if j.c.closing.Err() == nil {
+			lasts += e.l.set.LockDelay // for which Close does not wait
+		}
+		if begun.elapsed() > lasts {
 			return wasExpired, true, nil
 		}
 		time.Sleep(pause.NextBackOff())

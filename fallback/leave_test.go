@@ -70,7 +70,7 @@ func TestRequestComesLate(t *testing.T) {
 	}
 }
 
-// The lock was removed, and another has it: the release leaves it alone and says so. R09
+// The lock was removed, and another has it: the release leaves it alone and says so. R09, R10
 func TestReleaseOfWhatAnotherHas(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		a, b := r.mutex(), r.mutex()
@@ -223,7 +223,7 @@ func TestCloseDuringLock(t *testing.T) {
 	})
 }
 
-// Fewer replicas than asked for: the lock is given back, and the error says so. R57
+// Fewer replicas than asked for: the lock is given back, and the error says so. R57, R10
 func TestTooFewReplicas(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		var acks atomic.Int64
@@ -268,5 +268,48 @@ func TestTooFewReplicas(t *testing.T) {
 		<-g.Done()
 		wants(t, g.Err(), recipes.ErrSessionLost)
 		r.release(r.lock(other))
+	})
+}
+
+// The server is away for longer than the TTL when a lock with a delay is released: it is
+// given back when the server is there again, and not closed for the delay of a holder
+// that died.
+func TestReleaseOfALockWithADelayWhileTheServerIsAway(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		m, other := r.mutex(recipes.LockDelay(time.Hour)), r.mutex()
+		g := r.lock(m)
+		r.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory")
+		released := make(chan error, 1)
+		go func() { released <- g.Release(t.Context()) }()
+		time.Sleep(time.Minute)
+		r.on(nil)
+		if err := <-released; err != nil {
+			t.Errorf("release: %v", err)
+		}
+		at := time.Now()
+		a := r.start(other)
+		r.release(a.grant())
+		if d := a.at.Sub(at); d > DefaultWaiterTimeout/3 {
+			t.Errorf("closed for %v", d)
+		}
+	})
+}
+
+// The server refuses for as long as the caller waits: the error has why Lock stopped, and
+// what last went wrong. R10
+func TestErrorHasBothReasons(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		m := r.mutex()
+		r.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory")
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(enough) })
+		_, err := m.Lock(ctx)
+		wants(t, err, enough)
+		var e *recipes.Error
+		if !errors.As(err, &e) || e.Reason != enough || e.LastErr == nil || fateOf(e.LastErr) != postponed {
+			t.Errorf("%+v, want both", e)
+		}
+		r.on(nil)
 	})
 }

@@ -36,7 +36,8 @@ type ballot struct {
 	late  []*unanswered // of the servers in doubt
 	token recipes.Token // the largest
 	busy  bool          // another has the key on some server
-	fatal error         // what can't be got over by asking again
+	bad   int           // servers on which asking again is of no use
+	fatal error         // why
 	last  error
 }
 
@@ -90,34 +91,58 @@ func (r *Redlock) compete(ctx context.Context, try bool) (*recipes.Grant, error)
 	var last error
 	for {
 		b := r.newBallot()
-		won, err := b.hold(ctx)
-		if err == nil && won {
-			g, gerr := b.grant()
-			if gerr == nil {
-				return g, nil
-			}
-			err = gerr
+		g, err := b.attempt(ctx, try)
+		if g != nil {
+			return g, nil
 		}
-		r.calls.Go(func() { // ends with the time limit of the servers
-			<-b.voted // so that little is in doubt
-			b.withdraw(0, nil)
-		})
-		busy, trouble := b.seen()
-		switch {
-		case err != nil:
-			return nil, withTrouble(err, last)
-		case try && busy:
-			return nil, recipes.ErrBusy
-		case try:
-			return nil, withTrouble(ErrNoQuorum, trouble)
+		if err == nil {
+			err = rest(ctx, pause.NextBackOff())
 		}
-		if trouble != nil {
+		if err == nil {
+			err = b.hopeless() // more have voted
+		}
+		if trouble := b.trouble(); trouble != nil {
 			last = trouble
 		}
-		if err := rest(ctx, pause.NextBackOff()); err != nil {
+		if err != nil {
 			return nil, withTrouble(err, last)
 		}
 	}
+}
+
+// attempt returns a grant, or why there can't be one; or neither, if it is to be tried
+// again. What it has not got it gives back.
+func (b *ballot) attempt(ctx context.Context, try bool) (*recipes.Grant, error) {
+	won, err := b.hold(ctx)
+	if won {
+		g, err := b.grant()
+		if g != nil {
+			return g, nil
+		}
+		b.withdrawLater()
+		if !try && err == errLate {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.last = err
+			return nil, nil
+		}
+		return nil, err
+	}
+	b.withdrawLater()
+	if err == nil {
+		err = b.hopeless()
+	}
+	if err == nil && try {
+		err = b.failed()
+	}
+	return nil, err
+}
+
+func (b *ballot) withdrawLater() {
+	b.r.calls.Go(func() { // ends with the time limit of the servers
+		<-b.voted // so that little is in doubt
+		b.withdraw(0, nil)
+	})
 }
 
 // void reports whether it is certain that a server has nothing, and won't. Those who had
@@ -128,11 +153,32 @@ func (b *ballot) void(n int) bool {
 	return b.has[n] == nothing || b.late[n] != nil && b.late[n].void.Load()
 }
 
-// seen returns what stood in the way up to now. Servers may still vote.
-func (b *ballot) seen() (busy bool, trouble error) {
+// failed returns what stood in the way up to now. Servers may still vote.
+func (b *ballot) failed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.busy, b.last
+	if b.busy {
+		return recipes.ErrBusy
+	}
+	return ErrNoQuorum
+}
+
+// trouble returns what last went wrong, if anything did.
+func (b *ballot) trouble() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
+// hopeless returns why there can't be a majority, however often it is asked: too many
+// servers refuse for good. Fewer of them are as good as servers that are down.
+func (b *ballot) hopeless() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.has)-b.bad < b.r.quorum() {
+		return b.fatal
+	}
+	return nil
 }
 
 // rest waits for d, or returns the cause of ctx's end.
@@ -165,10 +211,7 @@ func (b *ballot) hold(ctx context.Context) (bool, error) {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if won {
-			return true, nil
-		}
-		return false, b.fatal
+		return won, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
@@ -206,7 +249,7 @@ func (b *ballot) enter(v vote) bool {
 		case isWaiting:
 			b.busy = true
 		case isSomething:
-			b.fatal = b.r.nodes[v.n].l.conflict()
+			b.bad, b.fatal = b.bad+1, b.r.nodes[v.n].l.conflict()
 		case tooYoung:
 			b.last = errYoung
 		}
@@ -214,7 +257,7 @@ func (b *ballot) enter(v vote) bool {
 	case refused:
 		b.has[v.n], b.last = nothing, translate(v.err)
 		if errors.Is(b.last, recipes.ErrPermission) || errors.Is(b.last, recipes.ErrConflict) {
-			b.fatal = b.last
+			b.bad, b.fatal = b.bad+1, b.last
 		}
 	case postponed:
 		b.has[v.n], b.last = nothing, v.err
@@ -232,9 +275,11 @@ const tooYoung = -4
 
 var errYoung = errors.New("a server started a short time ago and may have forgotten what it acknowledged")
 
-// withdraw gives back what any server has, or may come to have, in the background. After
-// as many as a quorum needs are free, done is called, if it is there, with how many had
-// the key and how many had lost it; or, if that can't be had, with an error.
+// withdraw gives back what any server has, or may come to have, in the background. When
+// as many as a quorum needs are free, and have said whether they had the key, done is
+// called, if it is there, with how many had the key and how many had lost it; or, if that
+// can't be had, with an error. Whether the key was lost is not waited for for longer than
+// for one answer: a server that hangs must not hold up a release.
 func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err error)) {
 	r := b.r
 	b.mu.Lock()
@@ -242,6 +287,7 @@ func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err erro
 	b.mu.Unlock()
 	var mu sync.Mutex
 	free, left, had, lost := 0, 0, 0, 0
+	var failed error // why a server could not be freed, if one could not
 	for _, h := range at {
 		if h == nothing {
 			free++
@@ -249,22 +295,35 @@ func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err erro
 			left++
 		}
 	}
-	over := false
-	tell := func(err error) { // with mu
-		if !over && (free >= r.quorum() || left == 0) {
-			over = true
-			if done == nil {
-				return
-			}
-			if free >= r.quorum() {
-				err = nil
-			}
-			done(had, lost, err)
+	over, late := done == nil, false
+	tell := func(certain bool) { // with mu
+		if over || !certain {
+			return
+		}
+		over = true
+		if free >= r.quorum() {
+			failed = nil
+		}
+		done(had, lost, failed)
+	}
+	look := func() { // with mu
+		tell(left == 0 || free >= r.quorum() && max(had, lost) >= r.quorum())
+		if over || late || free < r.quorum() {
+			return
+		}
+		late = true
+		if !r.nodes[0].l.c.spawn(func() {
+			time.Sleep(r.cfg.nodeTimeout)
+			mu.Lock()
+			defer mu.Unlock()
+			tell(true)
+		}) {
+			tell(true)
 		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	tell(nil)
+	look()
 	member := b.id + " " + strconv.FormatUint(uint64(token), 10)
 	for i, h := range at {
 		if h == nothing {
@@ -286,8 +345,10 @@ func (b *ballot) withdraw(token recipes.Token, done func(had, lost int, err erro
 				}
 				if err == nil {
 					free++
+				} else if failed == nil {
+					failed = err
 				}
-				tell(err)
+				look()
 			},
 		})
 	}

@@ -73,10 +73,13 @@ func (h *quorumHold) keep() {
 			return
 		case <-t.C:
 		}
-		if cfg.fixed || h.Remaining() <= 0 {
+		if left = h.Remaining(); cfg.fixed || left <= 0 {
 			continue
 		}
-		switch h.renew(cfg.ttl.Milliseconds()) {
+		over := time.NewTimer(left)
+		is := h.renew(cfg.ttl.Milliseconds(), over.C)
+		over.Stop()
+		switch is {
 		case renewed:
 			next = cfg.ttl / 3
 		case removed:
@@ -97,14 +100,20 @@ const (
 )
 
 // renew asks all servers to prolong the key for px, or with 0 whether they have it, and
-// returns as soon as it is certain what more than half of them say.
-func (h *quorumHold) renew(px int64) renewal {
+// returns as soon as it is certain what more than half of them say, or when over tells:
+// the grant must not outlast its trust because a server takes its time.
+func (h *quorumHold) renew(px int64, over <-chan time.Time) renewal {
 	r := h.b.r
 	sent := stamped()
 	votes := r.ask(redlockKind.renew, h.b.id, px, uint64(h.token))
 	have, not := 0, 0
 	for range r.nodes {
-		v := <-votes
+		var v vote
+		select {
+		case v = <-votes:
+		case <-over:
+			return unclear
+		}
 		switch {
 		case v.err != nil:
 		case number(v.reply, 0) == 1:
@@ -160,7 +169,7 @@ func (h *quorumHold) Verify(ctx context.Context) error {
 	pause := newPause(time.Millisecond, 250*time.Millisecond)
 	for {
 		got := make(chan renewal, 1)
-		go func() { got <- h.renew(px) }() // ends with the time limit of the servers
+		go func() { got <- h.renew(px, nil) }() // ends with the time limit of the servers
 		select {
 		case is := <-got:
 			switch is {
@@ -204,7 +213,7 @@ func (h *quorumHold) GiveUp(cause error, done func(error)) {
 	delete(r.holds, h)
 	r.mu.Unlock()
 	h.b.withdraw(h.token, func(had, lost int, err error) {
-		if err == nil && sound && lost > len(r.nodes)-r.quorum() {
+		if err == nil && sound && lost >= r.quorum() {
 			// Our own clock had trusted it: somebody has removed it, or servers forgot.
 			err = fmt.Errorf("%w: %w", recipes.ErrRevoked, recipes.ErrNodeDeleted)
 		}

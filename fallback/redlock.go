@@ -107,7 +107,8 @@ var redlockKind = &kind{
 // NewRedlock returns the lock with that key (1 to 1024 bytes of any kind) on servers
 // that are independent of each other: an odd number from 3 to 15, none of them twice,
 // which clients with the same Addr are taken for.
-// All who use the lock must name the same servers. They stay the caller's, and are not
+// All who use the lock must name the same servers, and should have the same [TTL]: a server
+// that restarted is left out for that of whoever asks. They stay the caller's, and are not
 // closed.
 //
 // It asks each of them what it is (INFO, within 1s), and fails if one may evict keys, or
@@ -236,8 +237,9 @@ func identify(servers []redis.UniversalClient, cfg config, set recipes.Settings)
 // known at that moment is seen to in the background.
 //
 // Errors, inside a *recipes.Error: context.Cause(ctx); recipes.ErrDeadlock (ctx comes
-// from a live grant of this lock), ErrConflict (the key holds something else on one of
-// the servers, which is left alone), ErrPermission, ErrSessionClosed.
+// from a live grant of this lock), ErrConflict (the key holds something else, which is
+// left alone, on so many of the servers that the others are no majority), ErrPermission
+// (the same), ErrSessionClosed.
 func (r *Redlock) Lock(ctx context.Context) (*recipes.Grant, error) {
 	return r.acquire(ctx, "lock", false)
 }

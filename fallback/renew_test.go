@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
@@ -241,7 +242,8 @@ func TestRenewalFailsForEver(t *testing.T) {
 	})
 }
 
-// A lease without renewal ends when it is over. Its holder hears of it before.
+// A lease without renewal ends when it is over. Its holder hears of it before. However
+// long the wait was, the lease begins with the grant. R51
 func TestFixedLease(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		m := r.mutex(FixedLease(), TTL(time.Minute))
@@ -251,8 +253,10 @@ func TestFixedLease(t *testing.T) {
 				before := r.lock(r.mutex())
 				a := r.start(m)
 				time.Sleep(time.Hour)
-				r.release(before)
-				g = a.grant()
+				n := r.during(func() { r.release(before); g = a.grant() }, scripts...)
+				if n > 3 { // the release, its confirmation, and maybe a look at the time of the release
+					t.Errorf("%d scripts: the wait has used up the lease", n)
+				}
 			} else {
 				g = r.lock(m)
 			}
@@ -312,6 +316,52 @@ func TestSuspendedMachine(t *testing.T) {
 	}
 }
 
+// The machine was suspended while a lock was held: whoever looks at the grant first is
+// told, before any timer has run and without a word from the server. R16
+func TestMachineIsSuspendedWhileALockIsHeld(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		m := r.mutex()
+		for name, look := range map[string]func(g *recipes.Grant) error{
+			"Err":     (*recipes.Grant).Err,
+			"Verify":  func(g *recipes.Grant) error { return g.Verify(t.Context()) },
+			"Context": func(g *recipes.Grant) error { return context.Cause(g.Context(t.Context())) },
+			"Remaining": func(g *recipes.Grant) error {
+				if left := g.Remaining(); left > 0 {
+					t.Errorf("%v remain", left)
+				}
+				return g.Err()
+			},
+		} {
+			g := r.lock(m)
+			for _, h := range m.l.c.renewer.of(m.l) {
+				h.mu.Lock()
+				h.trust.sent.wall = h.trust.sent.wall.Add(-DefaultTTL - suspended)
+				h.mu.Unlock()
+			}
+			if err := look(g); !errors.Is(err, recipes.ErrRevoked) || !errors.Is(err, recipes.ErrSessionLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+			wants(t, g.Release(t.Context()), recipes.ErrRevoked)
+			synctest.Wait()
+		}
+		h := &quorumHold{trust: trustFor(stamped(), DefaultTTL)}
+		h.trust.sent.wall = h.trust.sent.wall.Add(-DefaultTTL - suspended)
+		if left := h.Remaining(); left > 0 {
+			t.Errorf("of a Redlock: %v remain", left)
+		}
+	})
+}
+
+// Of the TTL that the server counts, our own clock leaves out what the two may differ
+// by: a hundredth, and 2ms. R15, R52
+func TestTrustIsShorterThanTheTTL(t *testing.T) {
+	for _, ttl := range []time.Duration{MinTTL, DefaultTTL, MaxTTL} {
+		if got, want := trustFor(stamped(), ttl).window, ttl-ttl/100-2*time.Millisecond; got != want {
+			t.Errorf("%v of %v, want %v", got, ttl, want)
+		}
+	}
+}
+
 // SCRIPT FLUSH between any two requests, and during renewals. R59
 func TestScriptsAreFlushed(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
@@ -341,5 +391,61 @@ func TestScriptsAreFlushed(t *testing.T) {
 			time.Sleep(time.Minute)
 			r.release(g)
 		}
+	})
+}
+
+// The server forgets the scripts of a client that has its grants and renewals confirmed
+// by replicas: they are sent again, together with the question for the replicas. R59
+func TestScriptsAreFlushedOfThoseWhoWaitForReplicas(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		m, admin := r.mutex(WaitReplicas(1, 100*time.Millisecond)), r.redis()
+		r.on(func(p *server.Peer, cmd string, args []string) bool {
+			if cmd == "WAIT" {
+				p.WriteInt(1)
+			}
+			return cmd == "WAIT"
+		})
+		for range 3 {
+			g := r.lock(m)
+			for range 3 { // before each renewal
+				if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(DefaultTTL)
+			}
+			if err := g.Err(); err != nil {
+				t.Fatal(err)
+			}
+			r.release(g)
+		}
+	})
+}
+
+// Of a pipeline, the server knows some of the scripts only. Those are run once, the
+// others are sent again, and each request gets its own answer. R59
+func TestSomeScriptsOfAPipelineAreUnknown(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		c := r.client()
+		m := r.of(c)
+		l := m.l
+		if err := r.redis().ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		g := r.lock(m) // the server knows this script, and no other
+		list := query{l.kind.list, l.keys, nil}
+		renew := func(id string) query { return query{l.kind.renew, l.renewKeys(), []any{id, 0}} }
+		try := query{l.kind.acquire, l.keys, []any{opTry, c.inboxes(), 1000, 1000, l.member(c.newID(), exclusive)}}
+		got := c.runAll(t.Context(), []query{list, try, renew("nobody"), try, renew(c.renewer.of(l)[0].id), list})
+		for i, want := range []int64{1, isWaiting, 0, isWaiting, 1, 1} {
+			if got[i].err != nil || number(got[i].reply, 0) != want {
+				t.Errorf("%d: %v, %v; want %d first", i, got[i].reply, got[i].err, want)
+			}
+		}
+		for i, want := range []int{6, 3, 1, 3, 1, 6} {
+			if n := len(got[i].reply); n != want {
+				t.Errorf("%d: %v is the answer to another request", i, got[i].reply)
+			}
+		}
+		r.release(g)
 	})
 }

@@ -2,10 +2,13 @@ package fallback
 
 import "time"
 
-// A stamp is a moment of which we ask later how long ago it was.
-type stamp struct{ t time.Time }
+// A stamp is a moment, by two clocks, of which we ask later how long ago it was.
+type stamp struct{ mono, wall time.Time }
 
-func stamped() stamp { return stamp{time.Now()} }
+func stamped() stamp {
+	now := time.Now()
+	return stamp{now, now.Round(0)}
+}
 
 // suspended is by how much the wall clock must have gone ahead of the monotonic one
 // before we believe it: Linux stops the latter while a machine is suspended. A clock
@@ -13,8 +16,8 @@ func stamped() stamp { return stamp{time.Now()} }
 const suspended = time.Second
 
 func (s stamp) elapsed() time.Duration {
-	now := time.Now()
-	return longer(now.Sub(s.t), now.Round(0).Sub(s.t.Round(0)))
+	now := stamped()
+	return longer(now.mono.Sub(s.mono), now.wall.Sub(s.wall))
 }
 
 // longer says how long it was by what the two clocks say.

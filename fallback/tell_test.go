@@ -3,12 +3,16 @@ package fallback
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -219,5 +223,192 @@ func TestStrangeMessages(t *testing.T) {
 		}
 		r.release(g)
 		r.release(a.grant())
+	})
+}
+
+// waitsFor has a client wait for so many locks that another holds, each waiter looking
+// for itself every 20s only, and returns what releases all of them, and the waits.
+func (r *rig) waitsFor(c *Client, n int) (release func(), waits []*attempt) {
+	r.t.Helper()
+	holder := r.client()
+	var grants []*recipes.Grant
+	for i := range n {
+		h, err1 := NewMutex(holder, fmt.Sprint(i), TTL(time.Hour))
+		w, err2 := NewMutex(c, fmt.Sprint(i), WaiterTimeout(MaxWaiterTimeout))
+		if err1 != nil || err2 != nil {
+			r.t.Fatal(err1, err2)
+		}
+		grants = append(grants, r.lock(h))
+		waits = append(waits, r.start(w))
+	}
+	return func() {
+		for _, g := range grants {
+			r.release(g)
+		}
+	}, waits
+}
+
+// The subscription breaks, and several locks are released before it stands again: every
+// one of those who wait looks for itself as soon as it does. R26
+func TestSubscriptionBreaksWhileManyWait(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		var peer *server.Peer
+		again := make(chan struct{})
+		first := true
+		r.on(func(p *server.Peer, cmd string, args []string) bool {
+			if cmd != "SUBSCRIBE" {
+				return false
+			}
+			if first {
+				first, peer = false, p
+				return false
+			}
+			<-again
+			return false
+		})
+		c := r.client()
+		release, waits := r.waitsFor(c, 5)
+		time.Sleep(time.Second)
+		peer.Close()
+		synctest.Wait()
+		release() // nobody hears of it
+		time.Sleep(time.Second)
+		at := time.Now()
+		close(again)
+		for i, a := range waits {
+			r.release(a.grant())
+			if d := a.at.Sub(at); d > 0 {
+				t.Errorf("waiter %d: %v after the subscription", i, d)
+			}
+		}
+	})
+}
+
+// A mute is a connection on which nothing comes any more, though it stands, when it has
+// been silenced.
+type mute struct {
+	net.Conn
+	mu         sync.Mutex
+	subscribes bool
+	silent     bool
+}
+
+func (c *mute) Write(p []byte) (int, error) {
+	if strings.Contains(strings.ToLower(string(p)), "subscribe") {
+		c.mu.Lock()
+		c.subscribes = true
+		c.mu.Unlock()
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *mute) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		c.mu.Lock()
+		drop := err == nil && c.silent
+		c.mu.Unlock()
+		if !drop {
+			return n, err
+		}
+	}
+}
+
+// Nothing comes over the subscription any more, and nobody says so. It is made anew
+// after a few seconds, and then all look. As long as there are signs of life it is left
+// as it is, however quiet. R26
+func TestSubscriptionGoesSilent(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		var mu sync.Mutex
+		var conns []*mute
+		rdb := redis.NewClient(&redis.Options{
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				conn, err := r.dial()
+				mu.Lock()
+				defer mu.Unlock()
+				conns = append(conns, &mute{Conn: conn})
+				return conns[len(conns)-1], err
+			},
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		defer rdb.Close()
+		c, err := New(rdb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		release, waits := r.waitsFor(c, 3)
+		if n := r.during(func() { time.Sleep(10 * time.Minute) }, "SUBSCRIBE"); n > 0 {
+			t.Errorf("subscribed anew %d times", n)
+		}
+		mu.Lock()
+		for _, conn := range conns {
+			conn.mu.Lock()
+			conn.silent = conn.subscribes
+			conn.mu.Unlock()
+		}
+		mu.Unlock()
+		release()
+		at := time.Now()
+		for i, a := range waits {
+			r.release(a.grant())
+			if d := a.at.Sub(at); d > deadAfter+time.Second {
+				t.Errorf("waiter %d: after %v", i, d)
+			}
+		}
+		channel := c.inboxes() + c.id
+		if n := r.PubSubNumSub(channel)[channel]; n != 1 { // the silent one was given up
+			t.Errorf("%d subscriptions", n)
+		}
+		at = time.Now()
+		if err := c.Close(); err != nil || time.Since(at) > 0 { // and what looked after it
+			t.Errorf("close took %v: %v", time.Since(at), err)
+		}
+	})
+}
+
+// Publishing or subscribing was refused, and is allowed again: after a while waiters are
+// told as before. R29
+func TestMessagesAreAllowedAgain(t *testing.T) {
+	for _, command := range []string{"PUBLISH", "SUBSCRIBE"} {
+		t.Run(command, func(t *testing.T) {
+			run(t, func(t *testing.T, r *rig) {
+				r.refuse(command, "NOPERM this user has no permissions to access one of the channels used as arguments")
+				a, b := r.client(), r.client()
+				for range 2 {
+					g := r.lock(r.of(a))
+					next := r.start(r.of(b))
+					time.Sleep(time.Second)
+					at := time.Now()
+					r.release(g)
+					r.release(next.grant())
+					if d := next.at.Sub(at); d > 0 && r.hook == nil {
+						t.Errorf("told after %v", d)
+					}
+					r.on(nil)
+					time.Sleep(2 * deafRepeat)
+				}
+			})
+		})
+	}
+}
+
+// Somebody begins to wait at the moment when the reader, which nobody had needed, comes
+// to its end: it has a subscription.
+func TestWaiterComesWhenTheSubscriptionEnds(t *testing.T) {
+	run(t, func(t *testing.T, r *rig) {
+		c := r.client()
+		b := c.inbox
+		b.open = true // there is a reader, and this is the last that it does
+		if b.wanted() {
+			t.Fatal("nobody waits")
+		}
+		b.register("somebody")
+		b.listen()
+		time.Sleep(time.Second)
+		if list := r.PubSubChannels(""); len(list) != 1 {
+			t.Errorf("%q, want the inbox", list)
+		}
+		b.forget("somebody")
 	})
 }

@@ -70,6 +70,7 @@ func TestTokenOfAClockThatWentBack(t *testing.T) {
 	})
 }
 
+// What becomes of a request, by the error: see those that pass. R60, R10
 func TestFates(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: io.EOF}
 	read := &net.OpError{Op: "read", Err: io.EOF}
@@ -83,6 +84,8 @@ func TestFates(t *testing.T) {
 		{reply("CLUSTERDOWN Hash slot not served"), postponed}, {reply("MASTERDOWN x"), postponed}, {reply("TRYAGAIN x"), postponed},
 		{reply("MOVED 1 127.0.0.1:1"), postponed}, {reply("ERR max number of clients reached"), postponed},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), postponed}, {reply("BUSY Redis is busy"), postponed},
+		{reply("ASK 1 127.0.0.1:1"), postponed}, {reply("NOREPLICAS Not enough good replicas to write."), postponed},
+		{reply("MISCONF Redis is configured to save RDB snapshots"), postponed}, {reply("NOSCRIPT No matching script."), postponed},
 		{reply("ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write"), postponed},
 		{reply("WRONGTYPE x"), refused}, {reply("NOPERM x"), refused}, {reply("ERR unknown command"), refused}, {redis.ErrClosed, refused},
 		{io.EOF, unknown}, {read, unknown}, {context.DeadlineExceeded, unknown}, {errNoAnswer, unknown},

@@ -1,6 +1,7 @@
 -- Takes the lock on this server if it is free.
 -- ARGV: px, young, id, owner
---   young  > 0: a server that started less than so many ms ago does not count
+--   young  > 0: a server that started less than so many ms ago does not count. It says
+--          when that was in whole seconds, and may be up to one ahead
 -- Returns {1, token} taken for px, also by the same request before; {0, ms} another has
 -- it for so long; {-2} given up before; {-3} the key is something else; {-4} too young.
 local px, young, id, owner = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -22,7 +23,7 @@ end
 if young > 0 then
   local info = redis.pcall('INFO', 'server') -- may be forbidden
   local up = type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)')
-  if up and tonumber(up) * 1000 < young then
+  if up and (tonumber(up) - 1) * 1000 < young then
     return {-4, 0}
   end
 end

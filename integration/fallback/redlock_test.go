@@ -213,6 +213,35 @@ func TestServerOfARedlockRestartsEmpty(t *testing.T) {
 	})
 }
 
+// Full servers: what is held is verified, renewed and given back. Who wants the lock has it
+// when there is room. R61
+func TestServersOfARedlockAreFull(t *testing.T) {
+	servers := five(t)
+	a := redlock(t, servers, long(), fallback.TTL(time.Minute))
+	g := had(t, a)
+	stands(t, g) // the servers know the scripts
+	for _, s := range servers {
+		s.Fill(t)
+	}
+	before := g.Remaining()
+	stands(t, g)
+	if now := g.Remaining(); now <= before {
+		t.Errorf("%v remain after a renewal, and %v did before", now, before)
+	}
+	release(t, g)
+	if n := holdings(t, servers); n > 2 { // three were enough
+		t.Errorf("left on %d servers", n)
+	}
+	if g, err := a.TryLock(bounded(t)); !errors.Is(err, fallback.ErrNoQuorum) {
+		t.Errorf("on full servers: %v, %v", g, err)
+	}
+	late := acquireLater(t, a.Lock)
+	for _, s := range servers {
+		s.Empty(t)
+	}
+	release(t, late.get(t))
+}
+
 // Five clients want the lock all the time. Each has it again and again, one at a time,
 // and tokens rise. R54
 func TestFiveClientsOfARedlock(t *testing.T) {
