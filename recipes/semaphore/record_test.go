@@ -110,3 +110,39 @@ func TestRecordIsOverwritten(t *testing.T) {
 		}
 	}
 }
+
+// While the first in line takes what was released, everything is removed and made
+// anew, and what it asks for goes through there: under its name stands another's node,
+// and the record has the version of the old one. It is not admitted by that: it queues
+// again.
+func TestFirstInLineTakesInADirectoryMadeAnew(t *testing.T) {
+	run(t, func(e env) {
+		g := e.held(e.fresh(1), 1)
+		first := e.take(e.fresh(1), 1)
+		e.contenders(2)
+		names := e.Children(locktest.Path)
+		record, _ := e.Data(locktest.Path)
+		other := e.Open()
+		arrived, goOn := e.HoldRequest(zktest.OpMulti, 1)
+		e.Release(g)
+		<-arrived
+		e.DeleteAll(locktest.Path)
+		e.Create(locktest.Path, record)
+		e.Set(locktest.Path, record) // once, as the holder had
+		anothers := locktest.Path + "/" + names[1]
+		e.CreateEphemeral(anothers+"0", nil, other.ID()) // so that the counter is beyond its number
+		e.Delete(anothers + "0")
+		e.CreateEphemeral(anothers, nil, other.ID())
+		goOn()
+		next := first.Grant(time.Minute)
+		time.Sleep(time.Second) // more than it takes to see that a node is not one's own
+		if err := next.Err(); err != nil {
+			e.T.Errorf("admitted by another's node: %v\n%s", err, e.Tree())
+		}
+		if !e.Exists(anothers) {
+			t.Error("another's node was removed")
+		}
+		e.Release(next)
+		e.Delete(anothers)
+	})
+}

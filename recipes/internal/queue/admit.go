@@ -144,6 +144,8 @@ func (h *headwait) admit(ctx context.Context, slots []int) error {
 		&zk.SetDataRequest{Path: p.path(), Data: mine.encode(), Version: -1},
 		&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: p.written.Version})
 	switch {
+	case err == nil && (!p.isOwn(res[0].Stat) || res[1].Stat.Czxid != p.czxid):
+		return errPlaceTaken // in a directory made anew, whose record is by chance at the same version
 	case err == nil:
 		p.record, p.written, p.unsure = r, res[1].Stat, false
 		p.slots = slots

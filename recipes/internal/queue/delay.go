@@ -179,6 +179,8 @@ func (p *Place) writeRecord(ctx context.Context, change func(record) (r record, 
 			&zk.CheckVersionRequest{Path: p.path(), Version: -1},
 			&zk.SetDataRequest{Path: p.q.path, Data: r.encode(), Version: p.written.Version}}, with...)...)
 		switch {
+		case err == nil && res[1].Stat.Czxid != p.czxid:
+			return nil, errPlaceTaken // in a directory made anew
 		case err == nil:
 			p.record, p.written = r, res[1].Stat
 			return res[1].Stat, nil

@@ -91,6 +91,9 @@ func (p *Place) prepare(ctx context.Context) (*hold, error) {
 	p.held = h.held
 	if p.announcing {
 		if err := p.announceHold(ctx); err != nil {
+			if errors.Is(err, errPlaceTaken) { // nobody removes what stands there
+				h.held.Drop()
+			}
 			return nil, err
 		}
 	}
