@@ -1,8 +1,8 @@
 // Package sim hunts for double grants. It runs many clients, each with the real
-// session code, every recipe but the simple barrier, and the unmodified client library, against a server in
-// this process, in a bubble of virtual time, while an adversary does what can go
-// wrong. An oracle is told of every grant and knows at each instant who may believe
-// that it holds what.
+// session code, every recipe but the simple barrier, and the unmodified client
+// library, against a server in this process, in a bubble of virtual time, while an
+// adversary does what can go wrong. An oracle is told of every grant and knows at each
+// instant who may believe that it holds what.
 //
 //	go test ./internal/sim                                          # some seeds, in seconds
 //	go test ./internal/sim -timeout 1h -sim.length=10m -sim.seeds=1000000 \
