@@ -228,18 +228,18 @@ func TestServersOfARedlockAreFull(t *testing.T) {
 	if now := g.Remaining(); now <= before {
 		t.Errorf("%v remain after a renewal, and %v did before", now, before)
 	}
-	release(t, g)
+	await.Release(t, g)
 	if n := holdings(t, servers); n > 2 { // three were enough
 		t.Errorf("left on %d servers", n)
 	}
-	if g, err := a.TryLock(bounded(t)); !errors.Is(err, fallback.ErrNoQuorum) {
+	if g, err := a.TryLock(await.Context(t)); !errors.Is(err, fallback.ErrNoQuorum) {
 		t.Errorf("on full servers: %v, %v", g, err)
 	}
-	late := acquireLater(t, a.Lock)
+	late := await.Later(t, a.Lock)
 	for _, s := range servers {
 		s.Empty(t)
 	}
-	release(t, late.get(t))
+	await.Release(t, late.Grant(t))
 }
 
 // Five clients want the lock all the time. Each has it again and again, one at a time,
