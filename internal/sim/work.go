@@ -109,6 +109,7 @@ func (k *worker) refused(err error, ended bool) {
 	case errors.Is(err, recipes.ErrBusy):
 	case errors.Is(err, recipes.ErrSessionClosed), errors.Is(err, recipes.ErrSessionLost), errors.Is(err, recipes.ErrNodeDeleted):
 		// the first of a process that ended, the others of tickets and tries
+	case errors.Is(err, recipes.ErrSuspended) && k.c.strict:
 	default:
 		k.w.o.fail("error", "client %d, %s: %v", k.c.n, k.lk.path, err)
 	}

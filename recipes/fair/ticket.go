@@ -199,8 +199,9 @@ func (t *Ticket) notice() {
 // its place, and Wait can be called again. It returns the grant once; afterwards the
 // error is ErrSpent, as it is after Leave. If the place was lost, with its session or
 // because somebody removed it, that is the error (recipes.ErrSessionLost,
-// ErrSessionClosed or ErrNodeDeleted), and the ticket is of no more use: a ticket
-// doesn't queue again, Lock does.
+// ErrSessionClosed or ErrNodeDeleted; ErrSuspended, where the session revokes on that, if
+// the turn had come), and the ticket is of no more use: a ticket doesn't queue again,
+// Lock does.
 //
 // Further errors, inside a *recipes.Error: context.Cause(ctx); recipes.ErrDeadlock (ctx
 // comes from a live grant of this lock), ErrConflict, ErrPermission, ErrExhausted.

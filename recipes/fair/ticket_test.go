@@ -3,6 +3,7 @@ package fair_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -360,6 +361,24 @@ func TestTicketIsLostWithItsSession(t *testing.T) {
 }
 
 // Close passes the lock on: those of other sessions get it in their order.
+// Under the strict policy, a blip takes the lock from a ticket whose turn has come, and
+// leaves the others in line.
+func TestConnectionOfATicketIsSuspendedUnderTheStrictPolicy(t *testing.T) {
+	eachKind(t, func(e env, opts []recipes.Option) {
+		s := e.Open(func(c *session.Config) { c.RevokeOnSuspend = true })
+		first := e.joined(e.at(s, opts...))
+		second := e.joined(e.at(s, opts...))
+		e.Cut(s.ID())
+		synctest.Wait()
+		lost := e.Start(first.Wait)
+		lost.Fails(time.Second, recipes.ErrSuspended)
+		if _, err := lost.Result(); strings.Contains(err.Error(), "removed") {
+			e.T.Errorf("nobody has removed anything: %v", err)
+		}
+		e.Release(e.Start(second.Wait).Grant(time.Second))
+	})
+}
+
 func TestCloseWithTickets(t *testing.T) {
 	eachKind(t, func(e env, opts []recipes.Option) {
 		s := e.Open()

@@ -21,9 +21,9 @@
 // let others in under its own number, and go before them: share.go.
 //
 // From a name to a grant the files read: name.go, record.go (the directory's
-// data), decide.go (who may go, as a pure function), queue.go, enqueue.go and
-// wait.go (one contender's way), hold.go, delay.go. Locks with slots go on in
-// slots.go (who has which), admit.go and head.go (the first in line), size.go, and
-// room.go (what those see who will not wait); those who hold in public in
-// announced.go, value.go and heir.go.
+// data), directory.go, decide.go (who may go, as a pure function), queue.go,
+// enqueue.go, place.go and wait.go (one contender's way), hold.go, delay.go. Locks
+// with slots go on in slots.go (who has which), admit.go and head.go (the first in
+// line), size.go, and room.go (what those see who will not wait); those who hold in
+// public in announced.go, value.go and heir.go.
 package queue

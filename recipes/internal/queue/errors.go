@@ -51,6 +51,10 @@ type both struct {
 
 func (b both) Unwrap() []error { return []error{b.as, b.error} }
 
+// placeLost is the error where a hold was lost for a reason before its grant was handed
+// out: it says no more than that, and that one may queue again.
+func placeLost(cause error) error { return both{cause, errPlaceLost} }
+
 // CheckPath refuses, with recipes.ErrInvalid, what can't be the path of a recipe.
 func CheckPath(path string) error {
 	if err := session.ValidatePath(path); err != nil {

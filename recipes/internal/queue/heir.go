@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (p *Place) giveWay(ctx context.Context, try bool) error {
 		if errors.Is(err, zk.ErrNoNode) { // removed by somebody, just before
 			err = errPlaceLost
 		}
-		return cmpErr(err, errYielded)
+		return cmp.Or(err, errYielded)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -107,7 +106,7 @@ func (h *hold) grant(token recipes.Token) (*recipes.Grant, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost != nil {
-		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
+		return nil, placeLost(h.lost)
 	}
 	g, revoke := recipes.NewGrant(recipes.Spec{
 		Realm:    p.q.sess.Realm(),
@@ -159,7 +158,7 @@ func (h *hold) lose(cause error, gone bool) {
 	if revoke == nil && h.lost == nil {
 		h.lost = cause
 		if h.onLoss != nil {
-			h.onLoss(fmt.Errorf("%w: %w", errPlaceLost, cause), gone)
+			h.onLoss(placeLost(cause), gone)
 		}
 	}
 	h.mu.Unlock()

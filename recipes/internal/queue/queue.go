@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,13 +42,6 @@ type Queue struct {
 	life *session.Life // of which dir was seen
 	dir  directory
 	size sizing
-}
-
-// A directory is what was last seen of the lock directory.
-type directory struct {
-	czxid int64 // 0: unknown
-	next  int64 // a lower bound of the next sequence number
-	odd   int64 // children of no concern to us, when it was last listed
 }
 
 // New checks its arguments. Nothing is sent.
@@ -112,13 +106,6 @@ func (q *Queue) acquire(ctx context.Context, b Bid) (*recipes.Grant, error) {
 	}
 }
 
-// errPlaceLost: the own node is gone although the session lives. errPlaceTaken:
-// and somebody else's stands there now, which is not ours to remove.
-var (
-	errPlaceLost  = errors.New("contender's node was removed")
-	errPlaceTaken = fmt.Errorf("%w and replaced", errPlaceLost)
-)
-
 // contend is one contender's way from the create to the grant.
 func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *recipes.Grant, err error) {
 	if b.Try {
@@ -127,7 +114,7 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 			looksBusy = q.looksFull
 		}
 		if busy, err := looksBusy(ctx, life, b); busy || err != nil {
-			return nil, cmpErr(err, recipes.ErrBusy)
+			return nil, cmp.Or(err, recipes.ErrBusy)
 		}
 	}
 	p, err := q.enqueue(ctx, life, b)
@@ -154,13 +141,6 @@ func (q *Queue) contend(ctx context.Context, life *session.Life, b Bid) (g *reci
 		}
 	}
 	return p.take(ctx)
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // looksBusy reports whether somebody is in line, without writing anything, and
@@ -191,87 +171,4 @@ func (q *Queue) looksBusy(ctx context.Context, life *session.Life, b Bid) (bool,
 	nodes, _, err := q.nodes(ctx, life)
 	last := Node{Kind: b.Keyword.Kind, Alone: b.Keyword.Alone, Seq: math.MaxInt64}
 	return slices.ContainsFunc(nodes, func(n Node) bool { return q.recipe.Blocks(n, last) }), err
-}
-
-// nodes lists the contenders, in no order, with the directory's stat at that
-// moment. A missing directory has none.
-func (q *Queue) nodes(ctx context.Context, life *session.Life) ([]Node, *zk.Stat, error) {
-	names, stat, err := life.Children(ctx, q.path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, new(zk.Stat), nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	q.note(stat)
-	var nodes []Node
-	odd := 0
-	for _, name := range names {
-		if n, ok := parse(name, q.recipe.Keywords); ok {
-			nodes = append(nodes, n)
-		} else if _, other := parse(name, q.recipe.Foreign); other {
-			q.forget() // so that the next one looks, too, before it writes
-			return nil, nil, recipes.ErrConflict
-		} else if name != keeper {
-			odd++
-		}
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.dir.czxid == stat.Czxid {
-		q.dir.odd = int64(odd)
-	}
-	return nodes, stat, nil
-}
-
-// checkRecord reads a directory's data and makes sure that the path is ours to
-// use.
-func (q *Queue) checkRecord(data []byte) (record, error) {
-	r, ours := parseRecord(data)
-	if !ours && q.sized() {
-		return r, errForeignData
-	}
-	if r.Recipe != "" && r.Recipe != q.recipe.Name {
-		return r, fmt.Errorf("%w: its recipe is %s", recipes.ErrConflict, r.Recipe)
-	}
-	return r, nil
-}
-
-// note remembers what a stat of the directory tells. The server shows, in 32 bits,
-// twice the number of creations less the number of children.
-func (q *Queue) note(stat *zk.Stat) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.dir.czxid != stat.Czxid {
-		q.dir = directory{czxid: stat.Czxid}
-	}
-	q.dir.next = nextSeq(stat)
-}
-
-func nextSeq(stat *zk.Stat) int64 {
-	return int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2)
-}
-
-// meet forgets what was seen in another life: time has passed since, in which the
-// directory may have been removed and made anew. A contender that is made with the
-// old stamp is in nobody's way, but it may have the name of one that is gone, which
-// a late write that is guarded by that name would take for the old one.
-func (q *Queue) meet(life *session.Life) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.life != life {
-		q.life, q.dir = life, directory{}
-	}
-}
-
-func (q *Queue) forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.dir = directory{}
-}
-
-func (q *Queue) known() directory {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.dir
 }

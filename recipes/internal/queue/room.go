@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ const tryPatience = time.Second
 func (p *Place) waitBriefly(ctx context.Context, w *session.Watch, ahead Node) (gone bool, err error) {
 	room, err := p.q.hasRoom(ctx, p.life, p.record, p.prefix, p.node.Seq, p.bid.Slots)
 	if !room || err != nil {
-		return false, cmpErr(err, recipes.ErrBusy)
+		return false, cmp.Or(err, recipes.ErrBusy)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, tryPatience, recipes.ErrBusy)
 	defer cancel()

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -144,7 +143,7 @@ func (p *Place) Hold(ctx context.Context, lost func(cause error, gone bool)) (*H
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost != nil {
-		return nil, fmt.Errorf("%w: %w", errPlaceLost, h.lost)
+		return nil, placeLost(h.lost)
 	}
 	h.onLoss = lost
 	return &Held{h}, nil
