@@ -29,6 +29,7 @@ const (
 // longer by the rate than the one that the server granted.
 type link struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	pumps   *sync.WaitGroup
 	rate    float64 // of true time to the client's: more than 1 for a slow clock
 	timeout time.Duration
 
@@ -44,7 +45,7 @@ type link struct {
 
 func newLink(w *world, dice *rand.Rand, rate float64, timeout time.Duration) *link {
 	return &link{
-		dial: w.srv.Dial, rate: rate, timeout: timeout, dice: dice,
+		dial: w.srv.Dial, pumps: &w.pumps, rate: rate, timeout: timeout, dice: dice,
 		latency: usualLatency, conns: make(map[*conn]struct{}),
 	}
 }
@@ -155,7 +156,7 @@ func (l *link) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	}
 	c := &conn{Conn: inner, l: l, gone: make(chan struct{}), wake: make(chan struct{}, 1)}
 	l.conns[c] = struct{}{}
-	go c.pump() // ends some time after Close or reset
+	l.pumps.Go(c.pump) // ends some time after Close or reset
 	return c, nil
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -106,6 +107,16 @@ func (o *oracle) fail(check, format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failLocked(check, format, args...)
+}
+
+// stuck reports what is left when the bubble is over: nothing of it can be touched any
+// more, its channels least of all.
+func (o *oracle) stuck(why any) {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.violations = append(o.violations, Violation{"goroutines", fmt.Sprintf("%v\n%s", why, stacks), 0})
 }
 
 func (o *oracle) failLocked(check, format string, args ...any) {

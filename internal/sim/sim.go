@@ -80,6 +80,7 @@ type world struct {
 	ctx     context.Context // of attempts without another; ends when they are given up
 	giveUp  context.CancelFunc
 	workers sync.WaitGroup
+	pumps   sync.WaitGroup // of the connections
 	began   time.Time
 	report  Report
 }
@@ -89,7 +90,7 @@ func Run(t *testing.T, o Options) (r Report) {
 	w := &world{Options: o, dice: dice(o.Seed, 0)}
 	defer func() {
 		if p := recover(); p != nil { // the bubble's: there are goroutines that nothing will ever wake
-			w.o.fail("goroutines", "%v", p)
+			w.o.stuck(p)
 		}
 		r = w.finish()
 	}()
@@ -140,6 +141,7 @@ func (w *world) run() {
 	}
 	w.trouble()
 	w.calm()
+	w.pumps.Wait() // what was sent last is on its way
 	w.report.Virtual = time.Since(w.began)
 	w.report.Requests = srv.Requests().Total()
 }
