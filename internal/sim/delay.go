@@ -43,8 +43,12 @@ func (o *oracle) watchDeath(h *hold) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if h.users > 0 && !h.via.p.closing {
+			at := time.Now()
+			if since, excused := o.excused(h); excused { // it may have been gone before the grant was seen
+				at = since
+			}
 			o.noteLocked("a lock delay follows on %v", h)
-			h.lk.deaths = append(h.lk.deaths, death{h, time.Now()})
+			h.lk.deaths = append(h.lk.deaths, death{h, at})
 		}
 	}()
 }
