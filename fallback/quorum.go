@@ -139,8 +139,13 @@ func (b *ballot) attempt(ctx context.Context, try bool) (*recipes.Grant, error) 
 }
 
 func (b *ballot) withdrawLater() {
-	b.r.calls.Go(func() { // ends with the time limit of the servers
-		<-b.voted // so that little is in doubt
+	b.r.calls.Go(func() { // ends soon
+		t := time.NewTimer(min(b.r.cfg.nodeTimeout, DefaultNodeTimeout))
+		defer t.Stop()
+		select {
+		case <-b.voted: // so that little is in doubt
+		case <-t.C: // a server that hangs must not keep from everybody what the others have granted
+		}
 		b.withdraw(0, nil)
 	})
 }

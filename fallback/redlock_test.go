@@ -183,6 +183,26 @@ func TestQuorumMissed(t *testing.T) {
 	})
 }
 
+// R49, R50: nor does what it gives back wait for a server that hangs.
+func TestQuorumMissedWhileAServerHangs(t *testing.T) {
+	quorumTest(t, func(s *five) {
+		a, b := s.party(fallback.NodeTimeout(fallback.MaxNodeTimeout), fallback.TTL(time.Hour)), s.party()
+		a.net[2].Cut()
+		b.net[2].Cut()
+		b.net[4].Cut()
+		g := s.lock(b)
+		if _, err := a.TryLock(s.t.Context()); !errors.Is(err, recipes.ErrBusy) {
+			t.Errorf("TryLock: %v", err)
+		}
+		time.Sleep(fallback.MaxNodeTimeout / 5)
+		if n := s.locked(); n != 3 {
+			t.Errorf("on %d servers, want the 3 of the holder", n)
+		}
+		a.net[2].Heal()
+		s.release(g)
+	})
+}
+
 // R52, R10: the answers come too late to be of use, which is not the same as busy.
 func TestAnswersOfAllServersComeTooLate(t *testing.T) {
 	quorumTest(t, func(s *five) {

@@ -125,17 +125,19 @@ func TestOneServerOfARedlockHangs(t *testing.T) {
 	await.Release(t, had(t, r))
 	nothingLeft(t, servers...)
 	servers[2].Pause(t)
+	others := slices.Concat(servers[:2], servers[3:])
 	for range 10 {
 		begun := time.Now()
 		g := had(t, r)
 		if time.Since(begun) >= fallback.MaxNodeTimeout {
-			t.Fatal("Lock has waited for the server that hangs")
+			t.Error("Lock has waited for the server that hangs")
 		}
 		begun = time.Now()
 		await.Release(t, g)
 		if time.Since(begun) >= fallback.MaxNodeTimeout {
-			t.Fatal("Release has waited for the server that hangs")
+			t.Error("Release has waited for the server that hangs")
 		}
+		nothingLeft(t, others...) // or it would take the one that hangs to know who has most of them
 	}
 	servers[2].Unpause(t)
 	nothingLeft(t, servers...) // long before the TTL is over
