@@ -27,9 +27,9 @@ type Hold struct {
 
 // Hold starts to hold the node at path, which must belong to this session. By its
 // czxid it is told from a node that takes its name when it is gone; 0 is for a name
-// that never comes again. If
-// the trust window is not open wide enough, it asks the ensemble first, with one
-// committed request, so that what it returns may be believed for a while.
+// that never comes again. If the trust window is not open wide enough, Hold asks the
+// ensemble first, with one committed request, so that what it returns may be believed
+// for a while.
 //
 // lost is called once if the hold is lost, not later than the end of the trust
 // window, on a goroutine of its own. What follows from the loss, such as the end

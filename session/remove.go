@@ -11,9 +11,9 @@ import (
 // Remove deletes a node in the background, repeating it until the server says
 // that the node is gone or the life is over, and then calls done. The operations
 // in with are carried out in the same transaction, but for those that the server
-// refuses. The error is zk.ErrNoNode if it is certain that
-// somebody else had removed the node. Any other means that the server refused to
-// delete it, so that it stays until the session ends.
+// refuses. The error is zk.ErrNoNode if it is certain that somebody else had removed
+// the node. Any other means that the server refused to delete it, so that it stays
+// until the session ends.
 func (l *Life) Remove(path string, with []any, done func(error)) {
 	l.giveUp(nil, path, with, done)
 }
